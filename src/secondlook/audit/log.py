@@ -59,8 +59,8 @@ class DecisionLog:
     accepted with probability 0 or rejected with probability 1, a probability that is missing or
     outside [0, 1], the outcome of a rejected applicant.
 
-    ``Program.decision_log()`` makes a log from a ledger, ``secondlook.lab.simulate.decision_log``
-    from a simulation, and ``DecisionLog.from_frame`` from any table.
+    ``Program.decision_log()`` makes a log from a ledger, ``DecisionLog.from_frame`` from any table,
+    and ``secondlook.lab.simulate.run.decision_log`` from a simulation.
 
     Parameters
     ----------

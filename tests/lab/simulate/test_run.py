@@ -7,7 +7,7 @@ import pytest
 from secondlook.core.decisions import Decisions
 from secondlook.errors import InputError
 from secondlook.lab.simulate.feedback import ByOutcome, Feedback, Fixed, Geometric
-from secondlook.lab.simulate.run import run
+from secondlook.lab.simulate.run import decision_log, run
 from small_worlds import lender_world
 
 
@@ -230,3 +230,25 @@ def test_inputs_of_methods_are_read_only():
         assert not array.flags.writeable
     with pytest.raises(ValueError, match="read-only"):
         batch.applicants.people.X[0, 0] = 7.0
+
+
+def test_the_outcomes_of_the_rejected_never_enter_a_log():
+    results = list(run(Spy(), lender_world(0, n_batch=30, n_rounds=3)))
+    log = decision_log(results)
+    assert np.array_equal(log.known, log.accepted)
+    assert not _contain(_reachable([log]), results[0].applicants.outcome)
+
+    def other(result):
+        outcome = result.applicants.outcome ^ ~result.decided.accepted  # of the rejected
+        assert (outcome != result.applicants.outcome).any()
+        return replace(result, applicants=replace(result.applicants, outcome=outcome))
+
+    same = decision_log(map(other, results))
+    for name, value in vars(log).items():
+        if isinstance(value, np.ndarray):
+            assert np.array_equal(value, getattr(same, name), equal_nan=value.dtype.kind == "f")
+
+
+def test_a_simulation_without_rounds_has_no_log():
+    with pytest.raises(InputError, match="no rounds"):
+        decision_log([])

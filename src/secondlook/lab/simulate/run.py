@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from secondlook.audit.log import DecisionLog
 from secondlook.core.decisions import Decisions
 from secondlook.errors import InputError
 from secondlook.lab.simulate.feedback import Mailbox
@@ -15,7 +17,7 @@ from secondlook.lab.simulate.people import Applicants
 from secondlook.lab.simulate.worlds import World
 from secondlook.methods.estimator import DecidingClassifier
 
-__all__ = ["Method", "RoundResult", "run"]
+__all__ = ["Method", "RoundResult", "decision_log", "run"]
 
 
 class Method(Protocol):
@@ -73,6 +75,64 @@ def run(method: Method, world: World) -> Iterator[RoundResult]:
         upcoming = None if following is None else following.applicants
         yield RoundResult(batch.applicants, decided, upcoming)
         batch = following
+
+
+def decision_log(
+    results: Iterable[RoundResult],
+    *,
+    coins: bool = False,
+    mean_acceptance: Callable[..., NDArray[np.float64]] | None = None,
+) -> DecisionLog:
+    """Return the decisions of a simulation for ``secondlook.audit``, as a ledger would.
+
+    It has the true outcomes of accepted people, whenever they arrive, and no others.
+
+    Parameters
+    ----------
+    results
+        The rounds, such as ``run`` yields.
+    coins
+        Whether each acceptance was a coin of its own, as with ``CertifiedClassifier``. Otherwise
+        people outside the exploit region are taken for candidates of draws of fixed size.
+    mean_acceptance
+        The method's function of that name, which adds the mean probability over all rounds.
+
+    Examples
+    --------
+    >>> from secondlook import CertifiedClassifier
+    >>> from secondlook.lab.simulate.histories import ByPolicy
+    >>> from secondlook.lab.simulate.populations import Lender
+    >>> from secondlook.lab.simulate.streams import Drawn
+    >>> stream, past = Drawn(Lender(), 200, 3, 500), ByPolicy(Lender().probability_accepted_before)
+    >>> world = World(stream, past, seed=0)
+    >>> known = world.history()
+    >>> clf = CertifiedClassifier(random_state=0)
+    >>> groups = {"sensitive_features": known.people.group}
+    >>> clf = clf.fit(known.people.X, known.outcomes, accepted=known.accepted, **groups)
+    >>> decision_log(run(clf, world), coins=True)
+    DecisionLog(600 applicants in 3 rounds, 116 accepted, 116 outcomes)
+    """
+    rounds = list(results)
+    if not rounds:
+        raise InputError("the simulation has no rounds, so there is no log; run at least one.")
+
+    def joined(values: Iterable[Any]) -> NDArray[Any]:
+        return np.concatenate(list(values))
+
+    people, decided = [one.applicants.people for one in rounds], [one.decided for one in rounds]
+    X, group = joined(each.X for each in people), joined(each.group for each in people)
+    outcomes = (np.where(one.decided.accepted, one.applicants.outcome, np.nan) for one in rounds)
+    return DecisionLog(
+        joined(each.accepted for each in decided),
+        joined(each.propensity for each in decided),
+        joined(outcomes),
+        X=X,
+        sensitive_features=group,
+        round=joined(np.full(len(each), each.round) for each in decided),
+        score=joined(each.score for each in decided),
+        drawn=None if coins else joined(~each.exploit for each in decided),
+        mixture=None if mean_acceptance is None else mean_acceptance(X, sensitive_features=group),
+    )
 
 
 def _checked_copy(decided: Decisions, n: int) -> Decisions:
