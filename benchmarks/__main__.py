@@ -1,8 +1,9 @@
 """Print the speed table: ``make bench``, or ``python -m benchmarks [rows ...]``.
 
 ``python -m benchmarks NAME`` also runs the studies that the documentation quotes: ``certified``
-(what a certificate earns and keeps; ``certified --help`` has options), ``drift`` (the drift
-monitor), ``finite`` (ten million applicants in cells).
+(what a certificate earns and keeps), ``audit`` (estimates from logs against the truth), both with
+options of their own (``certified --help``), ``audit_speed`` (a million logged decisions), ``drift``
+(the drift monitor), ``finite`` (ten million applicants in cells).
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from benchmarks import speed  # noqa: E402
 
-STUDIES = ("certified", "drift", "finite")
+WITH_OPTIONS = ("certified", "audit")
+STUDIES = (*WITH_OPTIONS, "audit_speed", "drift", "finite")
 
 
 def main() -> None:
     """Run the named rows of the speed table or studies, by default the whole table."""
-    if sys.argv[1:2] == ["certified"]:  # has options of its own
-        importlib.import_module("benchmarks.certified").main(sys.argv[2:])
+    if sys.argv[1:2] and sys.argv[1] in WITH_OPTIONS:
+        importlib.import_module(f"benchmarks.{sys.argv[1]}").main(sys.argv[2:])
         return
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[*speed.ROWS, *STUDIES, []], metavar="name")

@@ -501,6 +501,32 @@ def test_several_policies_share_the_error(rng):
     assert both["one"].of("profit").low < evaluate(log, pi).of("profit").low
 
 
+def test_the_mixture_is_for_one_policy_on_all_rounds():
+    """A policy that changes with the logged one would be far off, and so would some rounds."""
+
+    def mistakes(t, _n_bad, _n_accepted):
+        return np.array([0.9, 0.9, 0.1, 0.1]) if t % 2 else np.array([0.1, 0.1, 0.9, 0.9])
+
+    logged = play(np.random.default_rng(0), [2000] * 4, mistakes, score=mistakes)
+    log = logged.log
+    log.mixture = np.full(len(log), 0.5)
+    log.X = logged.cell[:, None].astype(float)
+    changing, fixed = (evaluate(log, rule) for rule in ("score >= 0.5", "x0 >= 2"))
+    assert "mixture" not in changing.of("profit").estimates
+    right = truth([0, 0, 1, 1])["false_discovery_rate"]
+    found = fixed.of("false_discovery_rate").estimates["mixture"]
+    assert found.value == pytest.approx(right, abs=4 * found.standard_error)
+    # What it would say of the recorded score: Σ A·π/p̄ counts nine in ten twice.
+    pi = (log.score >= 0.5).astype(float)
+    terms, _ = row_sums(log, pi, logged.bad, None)
+    assert named(terms.sum(axis=0))["mw"] / pi.sum() > 1.7
+    seen = SimpleNamespace(round=2)
+    later = FixedPolicy(logged)
+    later.rounds_ = (seen,)
+    assert "mixture" in evaluate(log, FixedPolicy(logged)).of("profit").estimates
+    assert "mixture" not in evaluate(log, later).of("profit").estimates
+
+
 # Hidden selection.
 
 

@@ -8,7 +8,8 @@ estimator          false discovery rate            when to use it
 =================  ==============================  =============================================
 ``ips``            ΣAw·bad / Σπ                    the plainest; its numerator has no bias at all
 ``mixture``        the same with w = π/p̄           less noise: p̄ is the mean probability over the
-                                                   policies of all rounds, which must be stored
+                                                   policies of all rounds, which must be stored;
+                                                   for a policy that is the same in all of them
 ``self_normalised``  ΣAw·bad / ΣAw                 never leaves [0, 1], needs no model; the default
 ``doubly_robust``  Σ(π·f + Aw·(bad − f)) / Σπ      least noise if the model f of P(bad | x) is good;
                                                    right even if it is not, as p is known

@@ -622,6 +622,8 @@ class _Judge:
             nothing = {DEFAULT: Estimate(math.nan, math.nan)}
             return dict.fromkeys(MEASURES, nothing), dict.fromkeys(SUMS, 0.0)
         some = self.log.select(rows)
+        if self.policy.changes or not np.isin(self.log.round, self.log.round[self.complete]).all():
+            some.mixture = None  # Σ p_t·π_t is p̄·Σπ_t only for one π, over the rounds of p̄
         model = None if self.model is None else self.model[rows]
         terms, allowed = row_sums(some, self.policy.pi[rows], self._bad[rows], model)
         sums = terms.sum(axis=0)
