@@ -57,14 +57,14 @@ def cards_of(page):
 def test_first_screen_follows_from_the_counts(without_charts):
     """“Certified” earns 26 of the ceiling's 32.5 thousand, with 10 % bad; greedy breaks α."""
     page = experiment_page("x", exact(FOUR, groups="ab", people=2000))
-    assert page.verdict.startswith("“Certified” kept α = 15 %")
-    assert "“Greedy-aligned” broke α: 33.3 % of the accepted were bad." in page.verdict
+    assert page.verdict.startswith("Best: “Certified” kept α = 15 %")
+    assert "Worst: “Greedy-aligned” broke α, as 33.3 %" in page.verdict
     cards = cards_of(page)
     assert (cards["Earned"].value, cards["Earned"].light) == ("80 % of the ceiling", "")
     assert "52,000 a round" in cards["Earned"].text
     assert (cards["Mistakes"].value, cards["Mistakes"].light) == ("10 %", "green")
     assert "below α = 15 %" in cards["Mistakes"].text
-    assert (cards["Groups"].value, cards["Groups"].light) == ("α kept for all", "green")
+    assert (cards["Groups"].value, cards["Groups"].light) == ("all below α", "green")
     assert cards["Repetitions"].value == "6, few"
     assert page.light == "green"
     assert page.figure.chart.made == (
@@ -85,9 +85,9 @@ def test_light_of_mistakes(without_charts, bad, light, repetitions):
 def test_a_group_for_which_the_bound_was_not_kept_is_named(without_charts):
     page = experiment_page("x", exact({"plain": ((900, 100), (40, 40))}, groups=("old", "young")))
     card = cards_of(page)["Groups"]
-    assert (card.value, card.light) == ("not kept for young", "red")
-    assert "young (40 % bad)" in card.text
-    assert "α was not kept for young (40 % bad)." in page.verdict
+    assert (card.value, card.light) == ("young above α", "red")
+    assert "40 % of young" in card.text
+    assert "It broke α for young (40 % bad)." in page.verdict
 
 
 def test_a_best_method_without_certificates_is_not_called_certified(without_charts):

@@ -424,11 +424,9 @@ def print_verdict(console: Console, results: Results) -> None:
     """Print the verdict, the methods that earned most, and failures."""
     verdict = find_verdict(results)
     if verdict.standings:
-        worst = f"Worst: {verdict.loser}" if verdict.worst else ""
-        groups = verdict.by_group if verdict.broken_for else ""
         console.print(verdict.takeaway, style="bold")
-        sentences = (verdict.certificate, verdict.exploration, groups, worst, verdict.precision)
-        for sentence in filter(None, sentences):
+        about_best = (verdict.in_groups, verdict.certificate, verdict.exploration)
+        for sentence in filter(None, (*about_best, verdict.loser, verdict.precision)):
             console.print(sentence)
         _print_standings(console, results, verdict)
     for failure in failures(results):

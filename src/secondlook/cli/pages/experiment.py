@@ -24,6 +24,7 @@ from secondlook.lab.experiments.paired_tests import FEW
 from secondlook.lab.experiments.report_table import ReportTable, proportion
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.verdict import RULE, Verdict, find_verdict, money, rate
+from secondlook.ledger.health import LIGHTS
 from secondlook.words import counted, percent
 
 __all__ = ["experiment_page", "section_ids", "write_report"]
@@ -35,6 +36,7 @@ _TITLES = {
 }
 _MOST_GROUPS = 4  # with a figure each
 _KEPT = {"green": "kept", "amber": "unclear", "red": "not kept"}
+_IN_GROUPS = {"green": "all below α", "amber": "none above α"}
 _BY = {"green": "kept by", "amber": "unclear for", "red": "not kept by"}
 _OVER_ROUNDS = {
     "revenue": "What each method earned, round by round",
@@ -143,7 +145,7 @@ class _Experiment:
             self.name,
             title,
             findings.what_was_run(self.results),
-            " ".join(filter(None, (verdict.takeaway, verdict.broken_for, verdict.loser, lost))),
+            " ".join(filter(None, (verdict.takeaway, verdict.in_groups, verdict.loser, lost))),
             "red" if verdict.best is None else verdict.best.light,
             self.cards(),
             figure,
@@ -192,8 +194,9 @@ class _Experiment:
         cards.append(Card("Certificate", value, verdict.certificate, light))
         if verdict.by_group:
             broken = [one.group for one in verdict.groups if one.light == "red"]
-            kept = f"not kept for {', '.join(broken)}" if broken else "α kept for all"
-            cards.append(Card("Groups", kept, verdict.by_group, "red" if broken else "green"))
+            light = min((one.light for one in verdict.groups), key=LIGHTS.index)
+            kept = f"{', '.join(broken)} above α" if broken else _IN_GROUPS[light]
+            cards.insert(2, Card("Groups", kept, verdict.by_group, light))
         n = verdict.repetitions
         cards.append(Card("Repetitions", f"{n}{', few' if n < FEW else ''}", verdict.precision))
         return cards

@@ -125,9 +125,18 @@ def _about(summary: Summary) -> str:
 
 def _verdict(summary: Summary, checks: Sequence[Check]) -> str:
     """Return whether the bound is kept, where it is not, what is promised and what to do."""
-    parts = [_bound_kept(summary, checks)]
-    above = [f"{check.group} ({percent(check.value)})" for check in _groups_above(checks)]
-    parts += [f"Mistakes are above the bound for {_listed(above)}."] if above else []
+    of_groups = [c for c in checks if c.question == "mistakes" and c.group]
+    above = _groups_above(checks)
+    parts = []
+    if above:
+        sure = "" if any(c.light == "red" for c in above) else ", perhaps by chance"
+        named = _listed(
+            [f"{c.group}, where {percent(c.value)} of known outcomes are bad" for c in above]
+        )
+        parts = [f"Mistakes are above the bound for {named}{sure}. All applicants together:"]
+    parts.append(_bound_kept(summary, checks))
+    if of_groups and not above:
+        parts.append("No group is above it.")
     parts += [_promised(summary)[1]] if summary.ladders() else []
     to_do = list(dict.fromkeys(_to_do(check) for check in checks if check.light != "green"))
     parts += [f"To do: {'; '.join(to_do[:_MOST_NAMED])}."] if to_do else []
@@ -188,7 +197,10 @@ def _promised(summary: Summary) -> tuple[str, str, str, str]:
     run = list(takewhile(lambda row: row.certified == state, reversed(summary.rounds)))
     since = f"since round {run[-1].round}"
     if not pilots:
-        return "yes", f"Certified {since}.", missing, "green"
+        scope = ""
+        if summary.groups:
+            scope = ", for all applicants together" if None in last else ", for each group"
+        return "yes", f"Certified {since}{scope}.", missing, "green"
     again = f" {since}, after {counted(n, 'certified round')}" if n else " yet"
     return "no longer" if n else "not yet", f"There is no certificate{again}.", missing, "amber"
 
@@ -196,10 +208,10 @@ def _promised(summary: Summary) -> tuple[str, str, str, str]:
 def _missing(group: Any, record: dict[str, Any]) -> str:
     """Say how much evidence the next certificate lacks."""
     certified, more = record["status"] == "certified", record["more_outcomes"]
-    what = "To accept more applicants, a certificate" if certified else "A certificate"
-    what += "" if group is None else f" for {group}"
+    what = "A certificate" + ("" if group is None else f" for {group}")
     if math.isfinite(more):
-        return f"{what} needs about {counted(max(1, math.ceil(more)), 'more outcome')}."
+        needed = f"needs about {counted(max(1, math.ceil(more)), 'more outcome')}"
+        return f"{what} to accept more than now {needed}." if certified else f"{what} {needed}."
     if certified:
         return ""
     if record["next_n_tested"]:
@@ -211,6 +223,7 @@ def _missing(group: Any, record: dict[str, Any]) -> str:
 def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[Card]:
     outcomes, accepted = summary.outcomes, summary.total("n_accepted")
     yield _mistakes_card(outcomes, _mistakes_check(checks))
+    yield _group_card(summary, checks)
     if summary.ladders():
         word, sentence, missing, light = _promised(summary)
         yield Card("Certified", word, f"{sentence} {missing}".strip(), light)
@@ -224,14 +237,15 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
         known = f"from {counted(outcomes.known, 'known outcome')}, compared with rejecting all."
         text = known if outcomes.known else "No outcome is known yet."
         yield Card("Earned", _earned(summary, outcomes), text)
-    yield _group_card(summary, checks)
     waiting, n_late = summary.waiting(), summary.waiting(late).n
     text = (
         f"of {accepted:,} accepted have no outcome yet, the oldest for {days(waiting.oldest)}; "
-        f"{f'{n_late:,}' if n_late else 'none'} for {late:g} days or longer."
+        f"{f'{n_late:,}' if n_late else 'none'} for {late:g} days or longer. If all were bad, "
+        f"mistakes would be {percent(outcomes.range[1])}."
     )
     text = text if waiting.n else "All outcomes are known."
-    yield Card("Pending", f"{waiting.n:,}", text, "amber" if n_late else "green")
+    light = "amber" if n_late else "" if waiting.n else "green"
+    yield Card("Pending", f"{waiting.n:,}", text, light)
 
 
 def _mistakes_card(outcomes: Outcomes, check: Check | None) -> Card:
@@ -250,23 +264,29 @@ def _mistakes_card(outcomes: Outcomes, check: Check | None) -> Card:
 
 
 def _group_card(summary: Summary, checks: Sequence[Check]) -> Card:
+    """Return which groups are above α, or how unequally groups are accepted."""
     if not summary.groups:
         return Card("Groups", "–", "No protected attribute was counted.")
     compared, above = [c for c in checks if c.question == "acceptance"], _groups_above(checks)
     light = min((c.light for c in (*compared, *above)), key=LIGHTS.index, default="green")
-    least = min(compared, key=lambda check: check.value, default=None)
-    value, text, rates = "–", "Too few applicants to compare how often groups are accepted.", {}
-    if least is not None:
-        rates = {f"{g.attribute} {g.group}": g.n_accepted / g.n_people for g in summary.groups}
-        low = rates[least.group]
-        top = min(rates, key=lambda name: abs(least.value * rates[name] - low))
-        value = f"{percent(low)} vs {percent(rates[top])}"
-        text = f"accepted: {least.group} against {top}, accepted most often."
-    if above:  # which matters more
-        bad = _listed([percent(c.value) for c in above])
-        text = f"with {bad} bad. {f'{value} ' if rates else ''}{text}"
+    known = [g for g in summary.groups if g.group is not None]
+    names = [f"{g.attribute} {g.group}" for g in known]
+    bad = {name: g.outcomes.fdr for name, g in zip(names, known, strict=True) if g.outcomes.known}
+    rates = {name: g.n_accepted / g.n_people for name, g in zip(names, known, strict=True)}
+    value = "none above α" if bad else "–"
+    if above:
         value = f"{_listed([c.group for c in above])} above α"
-    return Card("Groups", value, text, light)
+    elif light != "green":
+        value = "accepted unequally"
+    return Card("Groups", value, f"{_ends('Bad', bad)} {_ends('Accepted', rates)}".strip(), light)
+
+
+def _ends(what: str, rates: dict[str, float]) -> str:
+    """Write the highest and the lowest rate of groups."""
+    ranked = sorted(rates, key=lambda name: -rates[name])
+    shown = dict.fromkeys([*ranked[:1], *ranked[-1:]])
+    listed = ", ".join(f"{percent(rates[name])} of {name}" for name in shown)
+    return f"{what}: {listed}." if listed else ""
 
 
 def _trade_off(summary: Summary) -> Figure | None:

@@ -93,8 +93,8 @@ class Standing:
     mistakes
         FDR pooled over all rounds; NaN if no one was accepted.
     light
-        ``"red"`` if the interval of mistakes is wholly above α; ``"amber"`` if the estimate is
-        above α and the interval reaches it, or repetitions are too few; else ``"green"``.
+        ``"red"`` if the interval of mistakes is wholly above α, ``"green"`` if it is wholly below;
+        ``"amber"`` if it contains α, or repetitions are too few.
     explored
         Whether anyone was explored.
     certificate, missing
@@ -171,12 +171,12 @@ class Verdict:
         if best.certificate is not None and best.certificate.never_share < 1:
             kept += ", with a certificate,"
         if self.idle is None or self.gain is None:
-            alone = "" if best.explored else ", exploring no one"
-            return f"“{best.label}” {kept} and earned most{alone}."
+            alone = "" if best.explored else ", without exploration"
+            return f"Best: “{best.label}” {kept} and earned most{alone}."
         sure = "" if self.gain.side() == "above" else ", though not measurably"
         return (
-            f"“{best.label}” {kept} and earned {money(self.gain.mean)} a round more than "
-            f"“{self.idle.label}”, the best that explored no one{sure}."
+            f"Best: “{best.label}” {kept} and earned {money(self.gain.mean)} a round more than "
+            f"“{self.idle.label}”, the best without exploration{sure}."
         )
 
     @property
@@ -216,7 +216,7 @@ class Verdict:
             return "No one was accepted, so there were no mistakes."
         side = {
             "above": f"above {bound}",
-            "around": f"not measurably different from {bound}",
+            "around": f"so close to {bound} that either side is possible",
             "below": f"below {bound}",
         }.get(known.side(self.alpha), f"repetitions are too few to tell it from {bound}")
         return f"{with_interval(known)} of the accepted were bad: {side}."
@@ -229,11 +229,12 @@ class Verdict:
         if self.worst.light == "red":
             bad, earned = rate(self.worst.mistakes.mean), self.worst.earned.mean
             more = self.best is not None and earned > self.best.earned.mean
-            broke = f"earned more, {money(earned)} a round, but broke α" if more else "broke α"
-            return f"“{self.worst.label}” {broke}: {bad} of the accepted were bad."
+            broke = f"earned more, {money(earned)} a round, by breaking α" if more else "broke α"
+            return f"Worst: “{self.worst.label}” {broke}, as {bad} of the accepted were bad."
         share, other = self.worst.share.mean, self.yardstick
         part = "" if other is None or np.isnan(share) else f", {rate(share)} of “{other.label}”"
-        return f"“{self.worst.label}” earned least: {money(self.worst.earned.mean)} a round{part}."
+        least = f"earned least, {money(self.worst.earned.mean)} a round"
+        return f"Worst: “{self.worst.label}” {least}{part}."
 
     @property
     def certificate(self) -> str:
@@ -263,23 +264,29 @@ class Verdict:
         return f"{name} reached no certificate in {counted(runs.runs, 'run')}; {more}."
 
     @property
-    def broken_for(self) -> str:
-        """The groups for which the best method did not keep the bound; empty if there are none."""
+    def in_groups(self) -> str:
+        """Whether the best method kept the bound in each group; empty for one group."""
+        if len(self.groups) < 2:
+            return ""
         broken = [one for one in self.groups if one.light == "red"]
         named = ", ".join(f"{one.group} ({rate(one.mistakes.mean)} bad)" for one in broken)
-        return f"α was not kept for {named}." if len(self.groups) > 1 and broken else ""
+        return f"It broke α for {named}." if broken else "No group is measurably above α."
 
     @property
     def by_group(self) -> str:
-        """For which groups the bound was not kept, and what was accepted; empty for one group."""
+        """What was bad and what was accepted in the groups at both ends; empty for one group."""
         if len(self.groups) < 2:
             return ""
-        text = "No group's mistakes are measurably above α."
-        if self.broken_for:
-            text = f"{self.broken_for} It bounds the mistakes of all groups together."
-        low, *_, high = sorted(self.groups, key=lambda one: float(one.accepted.mean))
-        shares = [f"{rate(one.accepted.mean)} of {one.group}" for one in (low, high)]
-        return f"{text} Accepted were {shares[0]} and {shares[1]}."
+
+        def ends(name: str) -> str:
+            means = [(float(getattr(one, name).mean), one.group) for one in self.groups]
+            known = sorted(pair for pair in means if np.isfinite(pair[0]))
+            pairs = dict.fromkeys([*known[-1:], *known[:1]])
+            return " and ".join(f"{rate(v)} of {group}" for v, group in pairs) or "unknown"
+
+        broken = any(one.light == "red" for one in self.groups)
+        why = " α bounds the mistakes of all groups together." if broken else ""
+        return f"Bad among the accepted: {ends('mistakes')}. Accepted: {ends('accepted')}.{why}"
 
     @property
     def precision(self) -> str:
@@ -290,7 +297,7 @@ class Verdict:
         few = " are few" if self.repetitions < FEW else ""
         return (
             f"{text}{few}: a lead of {money(self.detectable)} a round would be noticed in 8 of 10 "
-            f"such runs; the lead over “{self.runner_up.label}” is "
+            f"such runs; the lead over the second best, “{self.runner_up.label}”, is "
             f"{with_interval(self.lead, money)}."
         )
 
@@ -379,10 +386,7 @@ def _light(mistakes: Estimate, alpha: float) -> str:
     side = mistakes.side(alpha)
     if np.isnan(mistakes.mean):
         return "green"  # no one was accepted
-    if side == "above":
-        return "red"
-    few, over = side in ("few", "unknown"), mistakes.mean > alpha + _ROUNDING
-    return "amber" if few or over else "green"
+    return {"above": "red", "below": "green"}.get(side, "amber")
 
 
 def _groups(results: Results, method: str) -> tuple[GroupStanding, ...]:
