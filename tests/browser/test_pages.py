@@ -26,14 +26,21 @@ def experiment_report(folder, spell):
     return folder / "report.html"
 
 
-@pytest.mark.parametrize("report", [experiment_report, program_report])
+def audit_report(folder, spell):
+    lender = program(folder, spell)
+    words = ("--policy", f"{spell('income')} >= 0.5", "--purpose", spell("loans"))
+    run("audit", lender.ledger.engine.url.render_as_string(), "-o", folder / "pack", *words)
+    return folder / "pack" / "report.html"
+
+
+@pytest.mark.parametrize("report", [experiment_report, program_report, audit_report])
 def test_reports_with_hostile_names(browser, tmp_path, report):
     assert problems(browser, report(tmp_path, hostile)) == {}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("spell", [plain, in_javascript])
-@pytest.mark.parametrize("report", [experiment_report, program_report])
+@pytest.mark.parametrize("report", [experiment_report, program_report, audit_report])
 def test_reports_with_other_names(browser, tmp_path, report, spell):
     assert problems(browser, report(tmp_path, spell)) == {}
 

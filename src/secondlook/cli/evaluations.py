@@ -166,11 +166,13 @@ def _print_groups(console: Console, one: Evaluation, attribute: str, currency: s
 
 def gap_message(gap: Gap, currency: str) -> str:
     """Say how far groups are apart."""
-    name = MEASURES[gap.measure]
-    difference = shown(gap.measure, gap.difference, currency)
     ends = shown_range(gap.measure, gap.difference_low, gap.difference_high, currency)
-    text = f"Between groups by {gap.attribute}, {name}: largest difference {difference}"
+    text = f"largest difference {shown(gap.measure, gap.difference, currency)}"
     text += "" if ends == "–" else f" ({ends})"
+    # A difference of shares is in points, not in percent of anything.
+    text = (
+        f"Between groups by {gap.attribute}, {MEASURES[gap.measure]}: {text.replace('%', 'points')}"
+    )
     if not math.isnan(gap.ratio):
         text += f", smallest ratio {gap.ratio:.2f}"
         if not math.isnan(gap.ratio_low):
