@@ -47,7 +47,7 @@ _GREY = "#8c8c8c"
 _COLOURS = (_GREEN, _BLUE, _RED, _PURPLE)
 _WIDTH, _HEIGHT = 640, 280
 _LINE = 15  # pixels of a line of text
-_NAMES = 150  # pixels for names of rows
+_NAMES = 240  # pixels for names of rows
 _MOST = 60  # rounds shown one by one; more are shown in spans
 _MOST_HOVERED = 12  # values in one tooltip
 _MOST_GROUPS = 40
@@ -571,11 +571,16 @@ def _dots(
     options = _scaled([low, high], form)
     names, kinds = (list(dict.fromkeys(row[key] for row in rows)) for key in ("row", "name"))
     apart = len(names) < len(rows)  # several rows with one name
-    axis = alt.Axis(title=None, labelLimit=_NAMES - 20, grid=False, domain=False, ticks=False)
+    limit = alt.ExprRef(f"min({_NAMES - 20}, 0.7 * width)")  # less on a small screen
+    axis = alt.Axis(title=None, labelLimit=limit, grid=False, domain=False, ticks=False)
     look, chosen = _named(title, colours, legend=apart)
-    each = _data(rows).encode(y=alt.Y("row", type="nominal", sort=names, axis=axis), **look)
+    placed = [row | {"place": kinds.index(row["name"])} for row in rows]
+    # Vega sorts names by an expression, which fails if one of them is "constructor" or the like;
+    # so names have an explicit order, and places are numbers.
+    scale = alt.Scale(domain=names)
+    each = _data(placed).encode(y=alt.Y("row", type="nominal", scale=scale, axis=axis), **look)
     if apart:
-        each = each.encode(yOffset=alt.YOffset("name", type="nominal", sort=kinds))
+        each = each.encode(yOffset=alt.YOffset("place", type="ordinal", sort="ascending"))
     dots = each.mark_point(filled=True, opacity=1, size=55)
     dots = dots.add_params(chosen) if apart else dots
     tips = {"row": " ", "name": "  ", "value": ("value", form)} | _ends(form)

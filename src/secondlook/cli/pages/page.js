@@ -1,7 +1,7 @@
 // Draws the charts at the width of the page, explains terms, copies text, opens all for print.
 function fit(spec, width) {
   if (!spec.vconcat) return { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
-  const axis = spec.usermeta?.axis ?? 90; // pixels of an axis with its labels
+  const axis = Math.min(spec.usermeta?.axis ?? 90, 0.45 * width); // pixels of an axis with its labels
   for (const panel of spec.vconcat) panel.width = Math.max(width - axis, 120);
   return spec;
 }
