@@ -209,6 +209,28 @@ def test_a_foreign_ledger_gives_the_terminal_no_orders(tmp_path, monkeypatch):
     assert shown(["verify", *at], []).exit_code == 4
 
 
+def test_a_foreign_log_gives_the_terminal_no_orders(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "600")
+    rng, escaped = np.random.default_rng(0), repr(TERMINAL)[1:-1]
+    column, group = f"income{TERMINAL}", f"sex{TERMINAL}"
+    table = pa.table(
+        {
+            column: rng.normal(size=400),
+            group: rng.choice([f"f{TERMINAL}", "m"], 400),
+            "accepted": np.ones(400, bool),
+            "propensity": np.full(400, 0.5),
+            "outcome": rng.integers(0, 2, 400),
+        }
+    )
+    pq.write_table(table, "log.parquet")
+    words = ["evaluate", "--log", "log.parquet", "--group", group, "--policy", f"{column} >= 0"]
+    shown(words, [f"income{escaped} ≥ 0", f"sex{escaped}", f"f{escaped}"])
+    data = json.loads(shown([*words, "--json", "-o", "out.json"], []).stdout)
+    assert data["policies"][0]["policy"] == f"{column} ≥ 0"
+    assert json.loads(Path("out.json").read_text()) == data["policies"]
+    assert shown([*words[:-1], f"x{TERMINAL} >= 0"], [f"x{escaped}"]).exit_code == 2
+
+
 def test_a_hostile_history_gives_the_terminal_no_orders(tmp_path):
     for name, value in (("debt", f"debt{TERMINAL}"), ("sex", f"sex{TERMINAL}")):
         past = people(300)
