@@ -134,7 +134,8 @@ def _verdict(summary: Summary, checks: Sequence[Check]) -> str:
             [f"{c.group}, where {percent(c.value)} of known outcomes are bad" for c in above]
         )
         parts = [f"Mistakes are above the bound for {named}{sure}. All applicants together:"]
-    parts.append(_bound_kept(summary, checks))
+    kept = _bound_kept(summary, checks)
+    parts.append(kept[0].lower() + kept[1:] if above else kept)
     if of_groups and not above:
         parts.append("No group is above it.")
     parts += [_promised(summary)[1]] if summary.ladders() else []
