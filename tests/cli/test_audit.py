@@ -143,6 +143,29 @@ def test_the_report_shows_the_verdict_and_every_section(written):
         assert words in shown
 
 
+def cells(html, title):
+    """Return a table of a page: a dictionary of texts, without small print, for each row."""
+    table = re.search(rf"<h3>{title}</h3>.*?<table>(.*?)</table>", html, re.S)[1]
+    plain = re.sub(r"<small>.*?</small>", "", re.sub(r"<sup.*?</sup>", "", table))
+    rows = [
+        [re.sub(r"<[^>]*>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
+        for row in re.findall(r"<tr>.*?</tr>", plain, re.S)
+    ]
+    return [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+
+
+def test_tables_of_the_report_have_their_numbers_in_the_right_columns(written):
+    html = text(written[0], "report.html")
+    for title, name, columns in (
+        ("Slices", "unknown", {"Outcomes": "n_outcomes", "Accepted": "n_accepted"}),
+        ("Rounds", "drift", {"Round": "round", "Outcomes": "n_outcomes"}),
+    ):
+        shown, rows = cells(html, title), data(written[0], name)
+        assert len(shown) == len(rows) > 0
+        for heading, key in {"Applied": "n_people", **columns}.items():
+            assert [row[heading] for row in shown] == [f"{row[key]:,}" for row in rows]
+
+
 def test_printed_lines_begin_with_the_verdict(url):
     result = call("audit", url, "-o", "pack")
     assert result.exit_code == 0, result.stderr

@@ -334,32 +334,24 @@ def _unknown(audited: Audited) -> Section:
     found, currency = audited.unknown, audited.summary.currency
     if found is None:
         return Section("unknown", "Unknown applicants")
-    rows: list[list[Cell]] = [
-        [
-            str(one),
-            "unknown" if one.unknown else "known",
-            f"{one.n_outcomes:,}",
-            (f"{one.n_people:,}", percent(one.share)),
-            f"{one.n_accepted:,}",
-            (percent(one.chance), f"up to {percent(one.largest_chance)}"),
-            f"{one.still_needed:,}" if one.unknown else "–",
-            (amount(one.cost_expected, currency), f"at most {amount(one.cost_at_most, currency)}")
+    rows: list[dict[str, Cell]] = [
+        {
+            "Slice": str(one),
+            "Record": "unknown" if one.unknown else "known",
+            "Outcomes": f"{one.n_outcomes:,}",
+            "Applied": (f"{one.n_people:,}", percent(one.share)),
+            "Accepted": f"{one.n_accepted:,}",
+            "Chance": (percent(one.chance), f"up to {percent(one.largest_chance)}"),
+            "Needed": f"{one.still_needed:,}" if one.unknown else "–",
+            "Cost": (
+                amount(one.cost_expected, currency),
+                f"at most {amount(one.cost_at_most, currency)}",
+            )
             if one.unknown
             else "–",
-            f"{one.rounds:,}" if one.unknown else "–",
-        ]
+            "Rounds": f"{one.rounds:,}" if one.unknown else "–",
+        }
         for one in found.slices
-    ]
-    titles = [
-        "Slice",
-        "Record",
-        "Applied",
-        "Chance",
-        "Accepted",
-        "Outcomes",
-        "Needed",
-        "Cost",
-        "Rounds",
     ]
     note = (
         f"Every applicant is in one slice. A slice is unknown with under {found.needed} known "
@@ -367,7 +359,7 @@ def _unknown(audited: Audited) -> Section:
         f"applicants until enough outcomes are known. Rounds: until then, if a tenth of the slice "
         f"were accepted."
     )
-    table = Table("Slices", note, titles, rows)
+    table = Table("Slices", note, [*rows[0]], [[*row.values()] for row in rows])
     return Section("unknown", "Unknown applicants", found.verdict(), [table])
 
 

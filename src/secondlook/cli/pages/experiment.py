@@ -36,7 +36,7 @@ _TITLES = {
 }
 _MOST_GROUPS = 4  # with a figure each
 _KEPT = {"green": "kept", "amber": "unclear", "red": "not kept"}
-_IN_GROUPS = {"green": "all below α", "amber": "none above α"}
+_IN_GROUPS = {"green": "all below α", "amber": "close to α"}
 _BY = {"green": "kept by", "amber": "unclear for", "red": "not kept by"}
 _OVER_ROUNDS = {
     "revenue": "What each method earned, round by round",
