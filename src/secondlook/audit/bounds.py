@@ -30,7 +30,10 @@ present wealth counts in place of the largest so far, and the bound is a value o
 **Draws of fixed size.** In these, acceptances depend on each other, and a bet on one applicant
 after the other would not be fair. Two kinds of gamblers share the capital then. One bets once per
 round, on the round's mean of Z. The other bets person by person and counts every candidate of a
-draw as not covered (w = 0), which leaves decisions that involved no draw.
+draw as not covered (w = 0), which leaves decisions that involved no draw. Both are fair because
+each applicant is accepted with probability p given the batch, and decisions without a draw are
+independent given it. (Which kinds there are should be known before the first round, and is decided
+by whether the log has a draw; a log whose first draws come late has changed its bets once.)
 
 If the policy changes as well, θ counts rounds by their size, and so must the bets: the first kind
 bets on ΣZ/N, where N is the size of the first round times 2^k. A gambler with too small an N would
@@ -58,7 +61,7 @@ Rows = NDArray[np.intp]
 CAPS = (1.0, 4.0, 16.0)  # W
 _SHARES: Floats = 0.95 * 0.5 ** np.arange(10.0)  # of what a gambler can lose at most with one bet
 _GRID = 256  # values of b among which the error is divided if a policy changes
-_STEPS = 18  # of the search for a bound, which is then within 2^−18 of the range
+_STEPS = 2**18  # of the range, among whose ends a bound is found
 _LAST = 2.0**-20
 _FEW = 0.5  # distinct values, as a share of rows, from which on counting them saves time
 _NUMBERS = 100_000  # that are computed at once, and fit into a fast cache
@@ -252,23 +255,25 @@ def upper_bound(
     0.16
     """
     needed = math.log((_GRID if changes else 1) / error)
+    last = _GRID - 1 if changes else _STEPS
 
-    def refuted(b: float) -> bool:
+    def value(k: float) -> float:
+        return low + (high - low) * k / last
+
+    def refuted(k: int) -> bool:
+        b = value(min(k, last * (1 - _LAST)))  # at the end of the range a bet has no limit
         return _log_wealth(bets, b, largest=not changes) >= needed
 
-    above, below = high - _LAST * (high - low), low  # at the end of the range a bet has no limit
+    above, below = last, 0
     if not bets or not refuted(above):
         return high
-    for _ in range(_STEPS):
-        middle = (above + below) / 2
+    while above - below > 1:
+        middle = (above + below) // 2
         if refuted(middle):
             above = middle
         else:
             below = middle
-    if changes:  # to the next value of the grid
-        step = (high - low) / (_GRID - 1)
-        above = min(high, low + math.ceil((above - low) / step) * step)
-    return above
+    return value(above)
 
 
 def _log_wealth(bets: Iterable[Bets], b: float, *, largest: bool) -> float:

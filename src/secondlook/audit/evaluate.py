@@ -402,7 +402,7 @@ def evaluate(
     >>> log = DecisionLog(accepted, propensity, outcome, score=score)
     >>> print(evaluate(log, "score >= 0.8", alpha=0.15).verdict())
     recorded score ≥ 0.8: it would accept 19.9 % of applicants, and 11.4 % of them would be bad \
-(7.97 % to 16 %). Whether it keeps α = 15 % is open.
+(7.98 % to 16 %). Whether it keeps α = 15 % is open.
     """
     options = _Options(
         Accuracy() if utility is None else utility,
