@@ -193,6 +193,15 @@ def test_pending_outcomes_may_count_as_the_worst(url):
     assert "rounds 1 to 4" in text(Path("pack"), "model_card.md")
 
 
+def test_without_a_complete_round_there_are_intervals_and_no_estimates(hostile_lender):
+    ledger = hostile_lender[0]
+    assert "round 1 still waits" in refused("audit", ledger, "-o", "pack")
+    said = done("audit", ledger, "-o", "pack", "--pending", "worst")["verdict"]
+    assert "has no estimate (" in said
+    assert "No round has all of its outcomes." in said
+    assert not Path("pack/calibration.csv").exists()
+
+
 def test_a_program_without_outcomes_is_refused_with_what_to_do(lender_without_outcomes):
     assert "outcome" in refused("audit", lender_without_outcomes, "-o", "pack")
     assert not Path("pack").exists()

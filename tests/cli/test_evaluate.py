@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+import secondlook as sl
 from browser.worlds import program
 from cli.lender_files import call, done, refused
 from secondlook.audit import DecisionLog
@@ -116,9 +117,28 @@ def test_the_programs_utility_and_bound_are_the_default(url):
     assert found["profit"]["value"] == pytest.approx(rate * (200 * (1 - fdr) - 300 * fdr))
 
 
-def test_the_mixture_over_rounds_is_an_estimator_on_a_ledger(url):
-    (one,) = done("evaluate", url, *POLICY, "--mixture")["policies"]
-    assert "mixture" in measures(one)["false_discovery_rate"]["estimates"]
+def test_the_mixture_over_rounds_is_an_estimator_on_a_complete_ledger(folder):
+    rng = np.random.default_rng(0)
+
+    def people(n):
+        X = rng.normal(size=(n, 2))
+        return X, (rng.random(n) < 1 / (1 + np.exp(-2 - 2 * X[:, 0]))).astype(int)
+
+    ledger = f"sqlite:///{folder}/lender.db"
+    clf = sl.PartialFeedbackClassifier(random_state=0)
+    X, good = people(400)
+    lender = Program.create(ledger, clf, X, good, accepted=X[:, 0] > 0)
+    for _ in range(2):
+        X, good = people(200)
+        decided = lender.decide(X)
+        lender.observe(decided.ids[decided.accepted], good[decided.accepted])
+    words = ("evaluate", ledger, "--policy", "x0 >= 0", "--policy", "score >= 0.7")
+    fixed, changing = done(*words, "--mixture")["policies"]
+    assert "mixture" in measures(fixed)["false_discovery_rate"]["estimates"]
+    assert "mixture" not in measures(changing)["false_discovery_rate"]["estimates"]
+    said = call(*words, "--mixture").stdout
+    assert "mixture of rounds" in said
+    assert "no estimate by the mixture" in said
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
@@ -140,9 +160,7 @@ def test_files_of_all_kinds_give_what_the_function_gives(ending):
         round=table["t"],
         score=table["s"],
     )
-    from secondlook import Revenue  # noqa: PLC0415
-
-    wanted = judge(log, "score >= 0.7", utility=Revenue(3, 5), alpha=0.2)
+    wanted = judge(log, "score >= 0.7", utility=sl.Revenue(3, 5), alpha=0.2)
     for row, ours in zip(one["measured"], wanted.measured, strict=True):
         assert (row["measure"], row["group"]) == (ours.measure, ours.group)
         for name in ("value", "low", "high", "least", "most"):

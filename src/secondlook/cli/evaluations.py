@@ -16,8 +16,9 @@ from secondlook.cli.options import writing
 from secondlook.cli.output import Console, plain_data, print_table
 from secondlook.words import counted, percent, percents
 
-__all__ = ["ESTIMATORS", "MEASURES", "as_data", "as_table", "estimates_table", "gap_message"]
-__all__ += ["measured_value", "print_evaluations", "remarks", "write_evaluations"]
+__all__ = ["ESTIMATORS", "MEASURES", "NO_MIXTURE", "as_data", "as_table", "estimates_table"]
+__all__ += ["gap_message", "has_mixture", "measured_value", "print_evaluations", "remarks"]
+__all__ += ["write_evaluations"]
 
 MEASURES = {
     "selection_rate": "accepted",
@@ -30,6 +31,10 @@ ESTIMATORS = {
     "self_normalised": "self-normalised",
     "doubly_robust": "doubly robust",
 }
+NO_MIXTURE = (
+    "There is no estimate by the mixture where a policy differs between rounds, as a cut of the "
+    "recorded score does, or where rounds wait for outcomes."
+)
 _FEW = 100  # equally weighted outcomes, below which an estimate is rough
 _HEAVY = 20.0  # a weight with which one outcome counts for so many
 
@@ -126,16 +131,19 @@ def _print_estimators(console: Console, rows: Sequence[Measured], currency: str)
     known = [row for row in rows if len(row.estimates) > 1 and not math.isnan(row.value)]
     if not known:
         return
-    names = list(known[0].estimates)
-    lines = []
+    titles = [""]
+    columns = []
     for row in known:
         each = row.estimates.values()
-        cells = [(one.value, one.standard_error) for one in each]
-        written = [" ± ".join(shown(row.measure, x, currency) for x in both) for both in cells]
-        lines.append([MEASURES[row.measure], *written])
+        pairs = [(one.value, one.standard_error) for one in each]
+        titles.append(MEASURES[row.measure])
+        columns.append([" ± ".join(shown(row.measure, x, currency) for x in two) for two in pairs])
         sampled = [shown_range(row.measure, *one.bootstrap, currency) for one in each]
-        lines += [["  bootstrap, at one look", *sampled]] if {*sampled} != {"–"} else []
-    titles = ["", *(ESTIMATORS[name] for name in names)]
+        if {*sampled} != {"–"}:
+            titles.append("bootstrap, at one look")
+            columns.append(sampled)
+    names = [ESTIMATORS[name] for name in known[0].estimates]
+    lines = [list(line) for line in zip(names, *columns, strict=True)]
     print_table(console, "Estimators, with standard errors", titles, lines)
 
 
@@ -178,6 +186,11 @@ def gap_message(gap: Gap, currency: str) -> str:
         if not math.isnan(gap.ratio_low):
             text += f" ({gap.ratio_low:.2f} to {gap.ratio_high:.2f})"
     return f"{text}."
+
+
+def has_mixture(one: Evaluation) -> bool:
+    """Return whether there is an estimate by the mixture of all rounds' policies."""
+    return "mixture" in one.of("false_discovery_rate").estimates
 
 
 def remarks(one: Evaluation) -> Iterator[str]:

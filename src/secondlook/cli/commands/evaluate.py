@@ -130,8 +130,9 @@ def evaluate(
         bool,
         typer.Option(
             "--mixture",
-            help="On a ledger: also estimate with the mean probability over all stored policies; "
-            "takes time.",
+            help="On a ledger whose rounds are all complete: also estimate with the mean "
+            "probability over all stored policies, for policies that do not read the score; takes "
+            "time.",
         ),
     ] = False,
     groups: Groups = True,
@@ -204,6 +205,8 @@ def evaluate(
     else:
         console = Console(stderr=out == "-")
         evaluations.print_evaluations(console, [*found.values()], source.currency)
+        if mixture and not all(map(evaluations.has_mixture, found.values())):
+            console.print(evaluations.NO_MIXTURE, soft_wrap=True)
         if out not in (None, "-"):
             console.print(f"Estimates: {out}", soft_wrap=True)
 

@@ -158,7 +158,9 @@ def verdict(audited: Audited) -> str:
     fdr, alpha = audited.decided.of("false_discovery_rate"), audited.decided.alpha
     parts = []
     if math.isnan(fdr.value):
-        parts.append("Nobody was accepted in the rounds used, so mistakes are not identified.")
+        ends = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
+        why = fdr.note or "Not identified."
+        parts.append(f"The share of bad among the accepted has no estimate{ends}. {why}")
     else:
         interval = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
         kept = ""
@@ -194,7 +196,7 @@ def _cards(audited: Audited) -> Iterator[Card]:
         light = "green" if fdr.high <= alpha else "red" if fdr.low > alpha else "amber"
     bound = "" if alpha is None else f" The bound α is {percent(alpha)}."
     text = f"of the accepted are bad: {_interval(fdr)} at all times.{bound}"
-    yield Card("Mistakes", measured_value(fdr), text, light)
+    yield Card("Mistakes", percent(fdr.value), text, light)
     yield _group_card(audited)
     if audited.unknown is not None:
         yield _unknown_card(audited.unknown)
