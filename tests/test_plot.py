@@ -299,6 +299,11 @@ def test_curve_says_what_is_certified():
         (0.1, 7.0, "certified"),
         (0.2, 7.0, "only estimated"),
     ]
+    alone = summary(1)
+    del alone.rounds[0].records[0]["curve"][1]
+    chart = plot.curve(alone).to_dict()
+    assert chart["title"]["text"].endswith("(certified)")
+    assert chart["layer"][1]["encoding"]["color"]["legend"] is None
     empty = summary(1)
     empty.rounds[0].records[0]["curve"] = []
     with pytest.raises(InputError, match="outcomes"):

@@ -943,10 +943,11 @@ def curve(x: Any, *, method: str | None = None) -> Chart:
         tips = {"share": ("accepted for sure", _PERCENT), "earned": ("earned", _NUMBER)}
         tips["estimated_fdr"] = ("estimated mistakes", _PERCENT)
         title = "Earned per applicant at other bounds" + ("" if group is None else f", {group}")
-        look, chosen = _named(title, _used(colours, rows))
+        used = _used(colours, rows)
+        look, chosen = _named(title, used, legend=len(used) > 1)
         charts.append(
             _layer(
-                title,
+                title if len(used) > 1 else f"{title} ({', '.join(used)})",
                 base.mark_line(color=_GREY, strokeWidth=1.5),
                 base.mark_point(filled=True, opacity=1, size=70)
                 .encode(tooltip=_tips(name=" ", bound=("bound", _PERCENT), **tips), **look)

@@ -12,7 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from secondlook import plot
-from secondlook.cli.pages.page import Card, Code, Figure, Page, Part, Section, Table, render, write
+from secondlook.cli.pages.page import (
+    Card,
+    Code,
+    Figure,
+    Page,
+    Part,
+    Section,
+    Table,
+    render,
+    unchecked,
+    write,
+)
 from secondlook.errors import InputError
 from secondlook.lab.experiments import findings, tables
 from secondlook.lab.experiments.all_tables import all_tables
@@ -57,6 +68,7 @@ def _share(value: Any) -> str:
 _FORMS: dict[Any, Any] = {thousands: money, proportion(2): _share, proportion(3): _share}
 
 
+@unchecked
 def write_report(
     results: Sequence[Results], path: Path | None, figures_dir: Path | None = None
 ) -> list[Path]:

@@ -22,6 +22,7 @@ from secondlook.errors import InputError, to_install, visible
 try:
     import vl_convert
     from altair.utils._importers import vl_version_for_vl_convert
+    from altair.utils.schemapi import debug_mode
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup, escape
 except ImportError as missing:  # pragma: no cover (an extra)
@@ -29,7 +30,8 @@ except ImportError as missing:  # pragma: no cover (an extra)
         f"reports need altair, vl-convert and jinja2; {to_install('report')} installs them."
     ) from missing
 
-__all__ = ["Card", "Code", "Figure", "Page", "Part", "Section", "Table", "render", "write"]
+__all__ = ["Card", "Code", "Figure", "Page", "Part", "Section", "Table", "render"]
+__all__ += ["unchecked", "write"]
 
 # Explained where they first occur on a page, whatever the case of their first letter.
 _TERMS = {
@@ -66,6 +68,8 @@ _TERMS = {
     "checkpoint": "The end of the chain of entries. If it is kept elsewhere, any later change of "
     "the record before it is found.",
 }
+# Altair checks charts against a schema, which takes more than half of the time; tests do that.
+unchecked = debug_mode(False)
 _TERM = re.compile(
     "|".join(rf"(?<!\w){re.escape(term)}(?!\w)" for term in sorted(_TERMS, key=len, reverse=True)),
     re.IGNORECASE,
@@ -104,7 +108,7 @@ class Figure:
     @property
     def spec(self) -> Markup:
         """The chart as JSON that cannot end the script element it is in."""
-        text = json.dumps(_visible(self.chart.to_dict()), separators=(",", ":"))
+        text = json.dumps(_visible(self.chart.to_dict(validate=False)), separators=(",", ":"))
         return Markup(text.replace("<", "\\u003c"))
 
 

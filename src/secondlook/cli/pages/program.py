@@ -16,7 +16,18 @@ from typing import Any
 from secondlook import plot
 from secondlook.cli.messages import CAUTION, restarts
 from secondlook.cli.options import writing
-from secondlook.cli.pages.page import Card, Code, Figure, Page, Part, Section, Table, render, write
+from secondlook.cli.pages.page import (
+    Card,
+    Code,
+    Figure,
+    Page,
+    Part,
+    Section,
+    Table,
+    render,
+    unchecked,
+    write,
+)
 from secondlook.core.metrics import exact_interval
 from secondlook.ledger.config import Labels
 from secondlook.ledger.health import LIGHTS, Check, check_health, waiting_message
@@ -76,6 +87,7 @@ _ROWS = [
 ]
 
 
+@unchecked
 def write_program_report(summary: Summary, details: Details, path: Path, late: float) -> None:
     """Write the report; the file appears whole or not at all.
 
