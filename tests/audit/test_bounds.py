@@ -114,7 +114,7 @@ def test_a_bound_is_the_smallest_rate_that_is_refuted_after_any_round(rate):
 def test_without_evidence_the_bound_is_the_end_of_the_range():
     assert upper_bound([], 0.05) == 1.0
     nothing = Bets.of(np.zeros(3), np.zeros(3), np.array([0, 3]), (1.0, 1.0))
-    assert upper_bound([nothing], 0.05, high=0.5) == 0.5
+    assert upper_bound([nothing], 0.05) == 1.0
     all_bad = Bets.of(np.ones(300), np.ones(300), np.array([0, 300]), (1.0, 1.0))
     assert upper_bound([all_bad], 0.05) == 1.0
 

@@ -123,7 +123,16 @@ def test_an_exported_table_gives_the_same_log(place, tmp_path, kind):
     }
     for one in read[kind]:
         found = DecisionLog.from_frame(one(path))
-        for name in ("accepted", "propensity", "outcome", "never", "round", "score", "erased"):
+        for name in (
+            "accepted",
+            "propensity",
+            "outcome",
+            "never",
+            "round",
+            "score",
+            "erased",
+            "drawn",
+        ):
             assert np.array_equal(getattr(found, name), getattr(log, name), equal_nan=True)
         assert found.erased.sum() == len(gone)
         for own, other in zip(found.groups, log.groups, strict=True):
@@ -233,7 +242,7 @@ def test_the_mixture_is_the_mean_over_the_policies_of_all_rounds(url, make):
     mean = twin.mean_acceptance(X, sensitive_features=group)
     np.testing.assert_allclose(log.mixture, np.maximum(mean, log.propensity / 4), rtol=1e-9)
     np.testing.assert_allclose(log.mixture, mean, atol=0.02)  # in large batches the same
-    assert "mixture" in evaluate(log, "score >= 0.5").of("profit").estimates
+    assert "mixture" in evaluate(log, "x0 >= 0").of("profit").estimates
     assert program.decision_log().mixture is None
     again.erase(decided.ids[:2], "asked", early=True)
     erased = again.decision_log(mixture=True)

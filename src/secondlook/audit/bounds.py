@@ -230,11 +230,9 @@ def upper_bound(
     bets: Sequence[Bets],
     error: float,
     *,
-    low: float = 0.0,
-    high: float = 1.0,
     changes: bool = False,
 ) -> float:
-    """Return an upper bound of θ that is wrong at any time with probability at most ``error``.
+    """Return an upper bound of θ in [0, 1], ever wrong with probability at most ``error``.
 
     Parameters
     ----------
@@ -242,8 +240,6 @@ def upper_bound(
         What each kind of gambler bets on.
     error
         The probability.
-    low, high
-        The range that θ is in.
     changes
         Whether the policy changed between rounds.
 
@@ -257,23 +253,20 @@ def upper_bound(
     needed = math.log((_GRID if changes else 1) / error)
     last = _GRID - 1 if changes else _STEPS
 
-    def value(k: float) -> float:
-        return low + (high - low) * k / last
-
     def refuted(k: int) -> bool:
-        b = value(min(k, last * (1 - _LAST)))  # at the end of the range a bet has no limit
+        b = min(k / last, 1 - _LAST)  # at the end of the range a bet has no limit
         return _log_wealth(bets, b, largest=not changes) >= needed
 
     above, below = last, 0
     if not bets or not refuted(above):
-        return high
+        return 1.0
     while above - below > 1:
         middle = (above + below) // 2
         if refuted(middle):
             above = middle
         else:
             below = middle
-    return value(above)
+    return above / last
 
 
 def _log_wealth(bets: Iterable[Bets], b: float, *, largest: bool) -> float:

@@ -26,7 +26,7 @@ Bools = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 
 _FEATURE, _GROUP = "feature.", "group."  # how ``secondlook export`` begins the names of columns
-_EXPORTED = {"erased", "region", "accepted", "propensity", "score", "override", "outcome", "round"}
+_EXPORTED = {"erased", "drawn", "accepted", "propensity", "score", "override", "outcome", "round"}
 _USUAL: dict[Any, set[Any]] = {"good": {"bad", "good"}, 1: {0, 1}}  # outcomes, by the good one
 _NEVER = "indeterminate"  # its outcome of an applicant about whom nothing will ever be known
 
@@ -387,8 +387,7 @@ def _of_export(table: Any) -> DecisionLog:
         sensitive_features=nw.to_native(sensitive) if groups else None,
         round=table["round"],
         score=table["score"],
-        # It does not say how candidates were drawn; of fixed size is the cautious answer.
-        drawn=as_array(table["region"]) == "explore",
+        drawn=table["drawn"],
         never=accepted & overruled,
         erased=table["erased"],
     )

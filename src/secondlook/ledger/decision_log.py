@@ -17,7 +17,7 @@ from secondlook.ledger.encoding import Shape
 from secondlook.ledger.replay import erased_rows
 from secondlook.methods.certified.classifier import CertifiedClassifier
 
-__all__ = ["decision_log_of"]
+__all__ = ["decision_log_of", "flips_coins"]
 
 _ROWS = 20_000  # applicants read at a time
 _GOOD = {"good": 1.0, "bad": 0.0, "indeterminate": np.nan, None: np.nan}
@@ -49,7 +49,7 @@ def decision_log_of(
     shape, classifier = Shape.read(settings.says), settings.says["classifier"]
     columns = _Columns(shape, shape.has_groups and (groups or mean_acceptance is not None))
     for entry in reader.entries(kind="history" if history else "batch"):
-        columns.read(reader, entry, coins=history or _flips_coins(classifier, entry.says))
+        columns.read(reader, entry, coins=history or flips_coins(classifier, entry.says))
     if not columns.parts:
         raise InputError("the program has decided no batch, so there is no log; decide one.")
     X = concat(columns.features) if columns.features else None
@@ -132,7 +132,7 @@ def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
     }
 
 
-def _flips_coins(classifier: str, says: dict[str, Any]) -> bool:
+def flips_coins(classifier: str, says: dict[str, Any]) -> bool:
     """Return whether a coin of their own decided on each applicant of a batch.
 
     ``CertifiedClassifier`` flips coins. Algorithm 1, with two or many outcomes and on cells, draws

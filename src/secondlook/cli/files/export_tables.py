@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from secondlook.errors import LedgerError
 from secondlook.ledger.base import STATES, Entry, ListedRows, Reader
+from secondlook.ledger.decision_log import flips_coins
 from secondlook.ledger.encoding import Shape
 from secondlook.people.reasons import decode, in_words
 
@@ -27,6 +28,7 @@ _DECISION_KINDS = {
     "score": pa.float64(),
     "threshold": pa.float64(),
     "propensity": pa.float64(),
+    "drawn": pa.bool_(),
     "policy": pa.int64(),
     "mode": pa.string(),
     "certified": pa.bool_(),
@@ -61,6 +63,7 @@ def decision_tables(
     shape = Shape.read(settings.says)
     view = _View(
         shape,
+        settings.says["classifier"],
         _feature_names(reader, shape) if features else None,
         _group_names(reader, shape) if groups and shape.has_groups else None,
         {
@@ -89,6 +92,7 @@ class _View:
     """The program, and the columns to show."""
 
     shape: Shape
+    classifier: str
     features: list[str] | None
     groups: list[str] | None
     observed_at: dict[int, str]
@@ -127,6 +131,7 @@ class _View:
                 _known(values, n)
                 for values in (decided.score, decided.threshold, decided.propensity)
             ),
+            ~decided.exploit & (not flips_coins(self.classifier, says)),
             [says.get("policy")] * n,
             [says["group_mode"]] * n,
             [bool(says["certified"])] * n,
