@@ -210,6 +210,8 @@ def changing_run(rng, sizes, score, design=coins, *, rule="score >= 0.6", as_fea
     if as_feature:
         log.X, rule = log.score[:, None], rule.replace("score", "x0")
     for look in range(1, len(sizes) + 1):
+        if not log.known[log.round <= look].any():
+            continue  # there is nothing to evaluate
         result = evaluate(log.select(log.round <= look), rule, utility=UTILITY)
         pi = (logged.scores[:look] >= 0.6).astype(float)
         found |= missed(result, truth(pi, sizes=sizes[:look]))
