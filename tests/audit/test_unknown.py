@@ -160,17 +160,35 @@ def test_what_exploring_costs():
     assert nothing.cost_expected == pytest.approx(30 * 500 * nothing.bad_share)
     assert nothing.rounds == math.ceil(30 / (0.25 * 100))
     assert (little.n_outcomes, little.n_pending, little.still_needed) == (3, 1, 26)
-    assert little.bad_share == pytest.approx(1 / 3)
-    assert little.cost_expected == pytest.approx(26 * 500 / 3)
+    assert little.extrapolated  # two good outcomes of three say hardly anything
+    assert little.cost_expected == pytest.approx(26 * 500 * little.bad_share)
+    assert not known.extrapolated
+    of_known = outcome[400:][accepted[400:]]
+    assert known.bad_share == pytest.approx(1 - of_known.mean())
     assert (known.still_needed, known.cost_at_most, known.rounds) == (0, 0.0, 0)
     assert found.of_groups == {"group False": 1.0, "group True": 0.5}
     verdict = found.verdict()
-    for words in ("400 of 600", "66.7 %", "under 30 outcomes", "56 more", "28,000"):
+    for words in ("400 of 600", "66.7 %", "under 30 outcomes", "56 more", "28,000 (500 for"):
         assert words in verdict
     planned = unknown(log, needed=30, cost=lambda n: 7.0 * n)
     assert [each.cost_expected for each in planned.slices] == [
         7.0 * each.still_needed for each in planned.slices
     ]
+
+
+def test_outcomes_of_few_cost_what_the_model_expects():
+    x = np.repeat([0.0, 1.0], 200)
+    accepted = np.arange(400) >= 198  # two of the first slice, who are both good
+    outcome = np.where(accepted, np.arange(400) % 2 == 0, np.nan)
+    outcome[198:200] = 1.0
+    p, X = np.where(x, 1.0, 0.01), x[:, None]
+    (few,) = unknown(DecisionLog(accepted, p, outcome, X=X)).unknown
+    assert (few.n_outcomes, few.extrapolated) == (2, True)
+    assert few.bad_share == pytest.approx(0.5, abs=0.1)
+    assert few.cost_expected == pytest.approx(28 * few.bad_share)
+    outcome[198:200] = np.nan
+    pending = unknown(DecisionLog(accepted, p, outcome, X=X), needed=2)
+    assert "pending outcomes are enough" in pending.verdict()
 
 
 def test_a_log_that_knows_everybody_and_hides_some():

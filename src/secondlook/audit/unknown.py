@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sklearn.tree import DecisionTreeRegressor
 
 from secondlook.audit.estimates import fit_bad
+from secondlook.audit.evaluate import SMALL
 from secondlook.audit.log import DecisionLog
 from secondlook.core.utility import Accuracy, Utility
 from secondlook.errors import InputError
@@ -132,8 +133,8 @@ class UnknownSlice:
     still_needed
         Outcomes that are needed beyond those known and pending; 0 if the slice is known.
     bad_share
-        Share of bad among its applicants, corrected by propensities; if none of its outcomes is
-        known, what a model of the other slices' outcomes says.
+        Share of bad among its applicants, corrected by propensities; if fewer than 10 of its
+        outcomes are known, what a model of all known outcomes says.
     extrapolated
         Whether the model says so.
     cost_at_most, cost_expected
@@ -227,7 +228,9 @@ class UnknownMap:
             cost = sum(each.cost_at_most for each in missing)
             yield (
                 f"Learning about them takes {counted(outcomes, 'more outcome')}, which cost at "
-                f"most {amount(cost)}."
+                f"most {amount(cost)} ({amount(cost / outcomes)} for each bad one)."
+                if outcomes
+                else "Their pending outcomes are enough to learn about them."
             )
         hidden = sum(each.n_without_chance for each in self.slices if not each.unknown)
         if hidden:
@@ -304,7 +307,8 @@ def unknown(
     >>> log = DecisionLog(accepted, propensity, outcome, X=pd.DataFrame({"income": income}))
     >>> print(unknown(log).verdict())
     The record says nothing about 592 of 3,000 applicants (19.7 %): income below 1,200. Learning \
-about them takes 30 more outcomes, which cost at most 30.
+about them takes 30 more outcomes, which cost at most 30 (1 for each bad \
+one).
     """
     for name, value in (("needed", needed), ("depth", depth)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -315,7 +319,7 @@ about them takes 30 more outcomes, which cost at most 30.
     chance = kept.propensity if kept.mixture is None else kept.mixture
     found = [*_slices(kept, chance, needed, depth)]
     model = None
-    if any(not kept.known[rows].any() for _, rows in found):
+    if any(kept.known[rows].sum() < SMALL for _, rows in found):
         model = fit_bad(kept, np.ones(len(kept), np.bool_), np.random.default_rng(0))
     loss = max(0.0, -(Accuracy() if utility is None else utility).gain_bad)
     n_rounds = np.unique(kept.round).size
@@ -323,7 +327,7 @@ about them takes 30 more outcomes, which cost at most 30.
     for conditions, rows in found:
         p, known = chance[rows], kept.known[rows]
         n_outcomes, n_pending = int(known.sum()), int(kept.pending[rows].sum())
-        if n_outcomes:
+        if n_outcomes >= SMALL:
             bad, weight = 1 - kept.outcome[rows][known], 1 / p[known]
             bad_share = float(weight @ bad / weight.sum())
         else:
@@ -348,7 +352,7 @@ about them takes 30 more outcomes, which cost at most 30.
                 unknown=n_outcomes < needed,
                 still_needed=still,
                 bad_share=bad_share,
-                extrapolated=not n_outcomes,
+                extrapolated=n_outcomes < SMALL,
                 cost_at_most=still * loss,
                 cost_expected=cost_expected,
                 rounds=math.ceil(still * n_rounds / (explore * rows.size)),
