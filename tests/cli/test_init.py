@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from cli.lender_files import CERTIFIED, PROGRAM, done, people
 from lab.experiments.test_spec import one_sentence
 from secondlook.cli.app import app
+from secondlook.cli.files.rows import TRUTH_VALUES
 from secondlook.cli.files.tables import read_table
 from secondlook.errors import InputError
 from secondlook.ledger import Program, SqlLedger, verify
@@ -612,8 +613,8 @@ def test_rows_with_contradictory_past_are_refused():
         accepted[0]: "the applicant was accepted and has no outcome yet",
         accepted[1]: "the outcome will never be known, so it teaches nothing",
         accepted[2]: "the outcome 'Repaid' is none of the labels in [outcomes]: 'repaid' (good)",
-        rejected[1]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got 'maybe'",
-        rejected[2]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got nothing",
+        rejected[1]: f"'taken' must be {TRUTH_VALUES}, got 'maybe'",
+        rejected[2]: f"'taken' must be {TRUTH_VALUES}, got nothing",
     }
     assert set(reasons) == {f"{row:05d}" for row in expected}
     for row, reason in expected.items():

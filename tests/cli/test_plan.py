@@ -197,7 +197,7 @@ def test_column_without_past_decisions_is_refused(loans):
         (
             ("loans.csv", *ACCEPTED[:-1], "id"),
             "300 of 300 rows of loans.csv have no past decision in 'id' (--accepted), which must "
-            "be 1 or 0, true or false, yes or no, y or n, got 'a00000'; name",
+            "be 1 or 0, true or false, yes or no, y or n, accept or reject, got 'a00000'; name",
         ),
         (
             ("all_rejected.csv", *ACCEPTED),

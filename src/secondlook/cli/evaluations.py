@@ -18,7 +18,7 @@ from secondlook.words import counted, percent, percents
 
 __all__ = ["ESTIMATORS", "MEASURES", "NO_MIXTURE", "as_data", "as_table", "estimates_table"]
 __all__ += ["gap_message", "has_mixture", "measured_value", "print_evaluations", "remarks"]
-__all__ += ["write_evaluations"]
+__all__ += ["UNITS", "write_evaluations"]
 
 MEASURES = {
     "selection_rate": "accepted",
@@ -35,6 +35,7 @@ NO_MIXTURE = (
     "There is no estimate by the mixture where a policy differs between rounds, as a cut of the "
     "recorded score does, or where rounds wait for outcomes."
 )
+UNITS = "Profit counts 1 for a good acceptance and −1 for a bad one; --gain and --loss change this."
 _FEW = 100  # equally weighted outcomes, below which an estimate is rough
 _HEAVY = 20.0  # a weight with which one outcome counts for so many
 
@@ -78,12 +79,16 @@ def measured_value(row: Measured, currency: str = "") -> str:
     return shown(row.measure, row.value, currency)
 
 
-def print_evaluations(console: Console, found: Sequence[Evaluation], currency: str) -> None:
-    """Print evaluations: verdicts first, then tables and remarks, assumptions last."""
+def print_evaluations(
+    console: Console, found: Sequence[Evaluation], currency: str, units: str = ""
+) -> None:
+    """Print evaluations: verdicts first, then tables, remarks and units, assumptions last."""
     for one in found:
         _line(console, one.verdict(), "bold")
     for one in found:
         _print_tables(console, one, currency)
+    if units:
+        _line(console, units)
     for text in dict.fromkeys(text for one in found for text in one.assumptions):
         _line(console, text, "dim")
 

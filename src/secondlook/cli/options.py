@@ -293,6 +293,12 @@ Groups = Annotated[
 
 _TRACEBACK = "SECONDLOOK_TRACEBACK"  # a variable: print where an unexpected error arose
 # Packages that may be missing, and the extra that installs them.
+# What the library's messages ask for, as options of commands.
+_AS_OPTIONS = {
+    "pending='worst'": "--pending worst",
+    "with pos_label": "with --pos-label",
+    "with features": "with --feature",
+}
 _EXTRAS = {
     "altair": "experiments",
     "jinja2": "experiments",
@@ -450,7 +456,10 @@ def errors(json: bool) -> Iterator[None]:
 def _code_and_message(error: Exception) -> tuple[int, str]:
     """Return the exit code of an error, and its sentence."""
     if isinstance(error, InputError):
-        return 3 if isinstance(error, UnavailableError) else 2, str(error)
+        message = str(error)
+        for words, option in _AS_OPTIONS.items():
+            message = message.replace(words, option)
+        return 3 if isinstance(error, UnavailableError) else 2, message
     if isinstance(error, ModuleNotFoundError) and _package(error) in _EXTRAS:
         return 2, not_installed_message("this command", error)
     if os.environ.get(_TRACEBACK):

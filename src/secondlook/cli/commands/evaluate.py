@@ -161,7 +161,7 @@ def evaluate(
             accepted, propensity, outcome, round_, score, tuple(group or ()), tuple(feature or ())
         )
         _check_options(out, json, challenger, trained_through)
-        policies, utility = rules(policy, score), _utility(gain, loss)
+        policies, own = rules(policy, score), _utility(gain, loss)
         if log is None:
             if names.named or estimated:
                 raise InputError(
@@ -187,11 +187,12 @@ def evaluate(
         from secondlook.audit import evaluate as judge  # noqa: PLC0415 - slow to import
         from secondlook.cli import evaluations  # noqa: PLC0415
 
+        utility = own or source.utility
         with progress(f"judging {counted(len(policies), 'policy', 'policies')}", json):
             found = judge(
                 source.log,
                 policies,
-                utility=utility or source.utility,
+                utility=utility,
                 alpha=source.alpha if alpha is None else alpha,
                 confidence=confidence,
                 pending=cast(Any, pending),
@@ -204,7 +205,8 @@ def evaluate(
         print_json({"policies": judged, "written": out})
     else:
         console = Console(stderr=out == "-")
-        evaluations.print_evaluations(console, [*found.values()], source.currency)
+        units = evaluations.UNITS if utility is None else ""
+        evaluations.print_evaluations(console, [*found.values()], source.currency, units)
         if mixture and not all(map(evaluations.has_mixture, found.values())):
             console.print(evaluations.NO_MIXTURE, soft_wrap=True)
         if out not in (None, "-"):

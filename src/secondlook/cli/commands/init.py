@@ -23,6 +23,7 @@ from secondlook.cli.files.refusals import (
     too_many_message,
 )
 from secondlook.cli.files.rows import (
+    TRUTH_VALUES,
     check_there,
     features_groups_ids,
     outcome_states,
@@ -392,7 +393,7 @@ def _past(
     odd = np.flatnonzero(np.isin(decision, ("?", "")))
     refused.add_each(
         odd,
-        f"{roles.accepted!r} must be 1 or 0, true or false, yes or no, y or n, got ",
+        f"{roles.accepted!r} must be {TRUTH_VALUES}, got ",
         ["nothing" if texts[row] is None else shortened(texts[row]) for row in odd],
     )
     pending = np.flatnonzero((decision == "yes") & (states == ""))

@@ -11,7 +11,7 @@ import numpy as np
 
 from secondlook.audit import DecisionLog
 from secondlook.cli.files.csv_files import arrow, first_line
-from secondlook.cli.files.rows import check_there, truth_values
+from secondlook.cli.files.rows import TRUTH_VALUES, check_there, truth_values
 from secondlook.cli.files.tables import as_text, file_name, read_table
 from secondlook.errors import InputError
 from secondlook.methods.storage import load_estimator
@@ -99,7 +99,7 @@ def _with_truth_values(table: Any, name: str, source: str) -> Any:
     if strange.size:
         row = int(strange[0])
         raise InputError(
-            f"the column {name!r} of {source} must hold yes or no, true or false, or 1 or 0, got "
+            f"the column {name!r} of {source} must hold {TRUTH_VALUES}, got "
             f"{shortened(str(column[row].as_py() or ''))} in row {row}; correct it."
         )
     at = table.column_names.index(name)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.kinds import as_dates, as_numbers, find_columns, with_codes_as_text
-from secondlook.cli.files.rows import truth_values
+from secondlook.cli.files.rows import TRUTH_VALUES, truth_values
 from secondlook.cli.files.tables import read_sent
 from secondlook.errors import InputError
 from secondlook.lab.datasets.reading import listed
@@ -200,7 +200,7 @@ def _past_decisions(rows: Any, name: str, source: str) -> NDArray[np.str_]:
         got = rows[name][int(unclear[0])].as_py()
         raise InputError(
             f"{unclear.size:,} of {answers.size:,} rows of {source} have no past decision in "
-            f"{name!r} (--accepted), which must be 1 or 0, true or false, yes or no, y or n, got "
+            f"{name!r} (--accepted), which must be {TRUTH_VALUES}, got "
             f"{'nothing' if got is None else repr(got)}; name another column or correct it."
         )
     return answers

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from secondlook.ledger.program import Program, ProgramView
 
 __all__ = [
+    "TRUTH_VALUES",
     "check_there",
     "features_groups_ids",
     "group_values",
@@ -42,7 +43,8 @@ __all__ = [
 
 _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
-_TRUE, _FALSE = ("1", "true", "yes", "y"), ("0", "false", "no", "n")
+TRUTH_VALUES = "1 or 0, true or false, yes or no, y or n, accept or reject"
+_TRUE, _FALSE = zip(*(pair.split(" or ") for pair in TRUTH_VALUES.split(", ")), strict=True)
 
 
 def text_columns(roles: Roles, columns: FeatureColumns | None = None) -> tuple[str, ...]:
@@ -243,7 +245,7 @@ def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
 
 
 def truth_values(column: Any) -> NDArray[np.str_]:
-    """Return "yes" for 1, true, yes and y, "no" for 0, false, no and n, "" if empty, else "?".
+    """Return "yes" or "no" for each of ``TRUTH_VALUES``, "" if it is empty, else "?".
 
     Examples
     --------
