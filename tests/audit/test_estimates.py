@@ -199,11 +199,11 @@ def test_the_model_of_an_applicant_has_not_seen_the_applicants_outcome(enough):
     rng = np.random.default_rng(0)
     X = rng.random((n, 2))
     good = rng.random(n) < X[:, 0]
-    log = DecisionLog(np.ones(n, bool), np.full(n, 0.9), good, X=X)
+    log = DecisionLog(np.ones(n, bool), np.full(n, 1.0), good, X=X)
     before = fit_bad(log, np.ones(n, bool), np.random.default_rng(1))
     changed = good.copy()
     changed[7] = not good[7]
-    other = DecisionLog(np.ones(n, bool), np.full(n, 0.9), changed, X=X)
+    other = DecisionLog(np.ones(n, bool), np.full(n, 1.0), changed, X=X)
     after = fit_bad(other, np.ones(n, bool), np.random.default_rng(1))
     fold = np.random.default_rng(1).integers(3, size=n)
     assert np.array_equal(before[fold == fold[7]], after[fold == fold[7]])

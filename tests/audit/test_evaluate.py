@@ -9,6 +9,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +33,7 @@ from secondlook.audit.bounds import Bets
 from secondlook.audit.estimates import MEASURES, estimators, named, row_sums, standard_error
 from secondlook.audit.evaluate import _hidden_range
 from secondlook.errors import InputError
+from secondlook.words import percent
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = [150] * 5
@@ -314,12 +316,16 @@ def test_intervals_that_leave_out_pending_outcomes_do_not_hold():
     assert too_rarely(counts["profit"], 30), counts
 
 
-def test_rounds_that_contradict_each_other_give_no_interval(rng):
-    """The same policy, good for years and then bad: no rate is right for both."""
+def contradiction(rng):
+    """Return a log of a policy that is good for years and then bad."""
     accepted, bad = np.ones(2000, bool), rng.random(2000) < np.repeat([0.05, 0.6], 1000)
-    log = DecisionLog(
-        accepted, np.ones(2000), 1.0 - bad, round=np.repeat([1, 2], 1000), X=bad[:, None]
-    )
+    rounds = np.repeat([1, 2], 1000)
+    return DecisionLog(accepted, np.ones(2000), 1.0 - bad, round=rounds, X=bad[:, None])
+
+
+def test_rounds_that_contradict_each_other_give_no_interval(rng):
+    """No rate is right for both."""
+    log = contradiction(rng)
     for measure in ("false_discovery_rate", "profit"):
         row = evaluate(log, "x0 >= 0").of(measure)
         assert "must have changed" in row.note
@@ -478,7 +484,7 @@ def test_a_policy_that_the_log_does_not_cover_is_not_identified():
     # Even the interval at all times leaves open what nobody saw.
     assert rate.low < 0.1
     assert rate.high > 0.6
-    assert "between 10 % and 60 %" in result.verdict()
+    assert f"between {percent(rate.low)} and {percent(rate.high)}" in result.verdict()
 
 
 def test_outcomes_that_will_never_be_known_count_as_the_worst_case():
@@ -556,6 +562,7 @@ def test_hidden_selection_can_do_what_a_search_over_all_weights_finds(seed, gamm
 @pytest.mark.parametrize("alpha", [0.1, 0.5])
 def test_gamma_is_where_the_finding_turns(alpha, rng):
     log, pi = random_log(rng, 400, estimated=True)
+    log.propensity = np.maximum(log.propensity, 0.06)  # less would cover nobody
     result = evaluate(log, pi, alpha=alpha)
     found, rate = result.sensitivity, result.of("false_discovery_rate").value
     keeps = rate <= alpha
@@ -641,7 +648,65 @@ def test_what_is_not_covered_ranges_from_all_good_to_all_bad():
     log = DecisionLog(accepted, p, np.where(accepted, ~bad, np.nan))
     row = evaluate(log, np.ones(10_000)).of("false_discovery_rate")
     assert (math.isnan(row.value), row.note) == (True, "Not identified.")
-    # Covered: 5,000 of whom 500 are bad, and 50 · 0.001 of the others, all of them bad.
-    covered, capped = 0.5 * (1 + 50 * 0.001), (500 + 5 * 50) / (5000 + 5 * 50)
-    assert row.least == pytest.approx(covered * capped)
-    assert row.most == pytest.approx(covered * capped + 1 - covered)
+    # Covered: 5,000 of whom 500 are bad.
+    assert (row.least, row.most) == pytest.approx((0.05, 0.55))
+
+
+def test_many_outcomes_of_applicants_with_small_chances_cover_them(rng):
+    """Of 100,000 applicants with p = 0.01 about 1,000 were accepted, which is enough."""
+    p = np.repeat([1.0, 0.01], [20_000, 100_000])
+    accepted, bad = rng.random(p.size) < p, rng.random(p.size) < np.where(p == 1, 0.1, 0.3)
+    log = DecisionLog(accepted, p, np.where(accepted, ~bad, np.nan))
+    result = evaluate(log, np.ones(p.size))
+    assert result.identified
+    assert result.of("false_discovery_rate").value == pytest.approx(bad.mean(), abs=0.04)
+
+
+def test_estimated_probabilities_do_not_cover_whom_a_strict_rule_never_accepted(rng):
+    """The past accepted from x = 0.3 on; people below are bad, and no model can know it."""
+    x = rng.normal(size=6000)
+    accepted, bad = x > 0.3, rng.random(6000) < np.where(x > 0.3, 0.05, 0.8)
+    log = DecisionLog(accepted, None, np.where(accepted, ~bad, np.nan), X=x[:, None])
+    result = evaluate(log, "x0 >= -1", alpha=0.15)
+    rate = result.of("false_discovery_rate")
+    assert not result.identified
+    assert rate.least < bad[x >= -1].mean() < rate.most
+    assert result.sensitivity is None  # there is no finding to overturn
+
+
+def test_a_verdict_names_what_contradicts_itself_and_what_is_never_known(rng):
+    verdict = evaluate(contradiction(rng), "x0 >= 0", alpha=0.15).verdict()
+    assert "must have changed" in verdict
+    outcome = np.where(np.arange(200) < 20, np.nan, 1.0)
+    never = np.isnan(outcome)
+    log = DecisionLog(np.ones(200, bool), np.ones(200), outcome, never=never)
+    assert "20 outcomes never to be known count as bad" in evaluate(log, np.ones(200)).verdict()
+
+
+def test_a_verdict_without_a_complete_round_has_the_interval(rng):
+    accepted = rng.random(3000) < 0.5
+    outcome = np.where(accepted, rng.random(3000) < 0.9, np.nan)
+    outcome[np.flatnonzero(accepted)[0]] = np.nan
+    log = DecisionLog(accepted, np.full(3000, 0.5), outcome)
+    result = evaluate(log, np.ones(3000), pending="worst")
+    rate = result.of("false_discovery_rate")
+    assert f"between {percent(rate.low)} and {percent(rate.high)}" in result.verdict()
+
+
+def test_policies_that_cannot_be_read():
+    dates = pd.DataFrame({"d": pd.date_range("2030-01-01", periods=40), "a": ["x", "y"] * 20})
+    accepted = np.arange(40) % 2 == 0
+    log = DecisionLog(accepted, np.full(40, 0.5), np.where(accepted, 1.0, np.nan), X=dates)
+    for policy, words in (
+        ("d >= 2020", "'d'"),
+        ("a == x", "text cannot be compared"),
+        ("a >= 1", "'a'"),
+        ("score >= 3 and d < 5", "one comparison"),
+        ("d >= 1e400", "1e400"),
+        (np.where(accepted, 1.0, np.nan), "nan in row 1"),
+    ):
+        with pytest.raises(InputError, match=words):
+            evaluate(log, policy)
+    for options in ({"bootstrap": -1}, {"utility": {"good": 1}}, {"alpha": 15}):
+        with pytest.raises(InputError, match=next(iter(options))):
+            evaluate(log, np.ones(40), **options)

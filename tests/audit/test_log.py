@@ -98,9 +98,38 @@ def test_outcomes_of_other_labels_need_the_good_one():
     assert log.outcome.tolist() == [1, 0, 1]
     with pytest.raises(InputError, match="pos_label"):
         DecisionLog([True] * 3, [0.5] * 3, outcome)
-    # The good one alone is known, and the other may come.
-    log = DecisionLog([True] * 2, [0.5] * 2, ["default", "default"], pos_label="repaid")
-    assert log.outcome.tolist() == [0, 0]
+    # A misspelt label would make every outcome bad.
+    for spelt in ("Repaid", "paid"):
+        with pytest.raises(InputError, match=f"no outcome is '{spelt}'"):
+            DecisionLog([True] * 3, [0.5] * 3, outcome, pos_label=spelt)
+        with pytest.raises(InputError, match=f"no outcome is '{spelt}'"):
+            DecisionLog([True] * 2, [0.5] * 2, ["repaid"] * 2, pos_label=spelt)
+
+
+def test_probabilities_that_contradict_the_decisions_are_refused(rng):
+    p = rng.choice([0.1, 0.5, 0.9], 4000)
+    accepted = rng.random(4000) < p
+    outcome = np.where(accepted, 1.0, np.nan)
+    assert len(DecisionLog(accepted, p, outcome)) == 4000
+    taken = np.where(accepted, p, 1 - p)  # the probability of the decision, as bandits log it
+    for wrong in (taken, np.full(4000, 0.6)):
+        with pytest.raises(InputError, match="probabilities contradict the decisions"):
+            DecisionLog(accepted, wrong, outcome)
+    with pytest.raises(InputError, match="of everybody who applied"):
+        DecisionLog(accepted[accepted], p[accepted], outcome[accepted])
+    assert DecisionLog([True], [1 + 1e-12], [1]).propensity.tolist() == [1.0]
+
+
+def test_an_export_is_read_as_one_only_if_nothing_else_is_asked_for():
+    same = {"erased": False, "drawn": False, "accepted": True, "propensity": 1.0, "round": 1}
+    same |= {"score": 0.5, "override": None, "outcome": "good"}
+    table = pd.DataFrame({"id": range(40), **same, "later": ["bad", "good"] * 20})
+    assert DecisionLog.from_frame(table).outcome.mean() == 1
+    assert DecisionLog.from_frame(table, outcome="later").outcome.mean() == 0.5
+    assert DecisionLog.from_frame(table, estimated=True).estimated
+    twice = pd.concat([table, table[:1]])
+    with pytest.raises(InputError, match="0 is in the table more than once"):
+        DecisionLog.from_frame(twice)
 
 
 def test_outcomes_that_will_never_be_known():

@@ -51,7 +51,7 @@ def test_pending_rounds_and_missing_scores_are_left_out():
 
 
 def test_few_distinct_scores_make_fewer_ranges():
-    log = DecisionLog([True] * 40, [0.5] * 40, [1, 0] * 20, score=[0.3] * 40)
+    log = DecisionLog([True] * 40, [1.0] * 40, [1, 0] * 20, score=[0.3] * 40)
     (only,) = calibration(log)
     assert (only.least, only.most, only.good) == (0.3, 0.3, 0.5)
 

@@ -200,7 +200,7 @@ def test_text_says_the_verdict_first_and_assumptions_last(log):
     assert lines[0].startswith("score ≥ 0.7: it would accept ")
     for words in ("interval at all times", "self-normalised", "Groups by sex", "smallest ratio"):
         assert words in result.stdout
-    assert "the interval contains the true value" in lines[-1]
+    assert "An interval is for the true value" in lines[-1]
 
 
 def test_several_policies_share_the_error(log):
@@ -222,7 +222,7 @@ def test_not_identified_has_bounds_and_no_number():
     assert (one["identified"], fdr["value"], fdr["note"]) == (False, None, "Not identified.")
     assert 0 < fdr["least"] < fdr["most"] < 1
     text = call(*words).stdout
-    assert "Not identified: the log says nothing about " in text
+    assert "Not identified: the log hardly covers " in text
     assert "if all uncovered are good, bad" in text
     assert "Estimators" not in text
 

@@ -42,7 +42,9 @@ Rows = NDArray[np.intp]
 Pending = Literal["cut", "worst"]
 
 SMALL = 10  # known outcomes below which a group is too small
-HARDLY = 50.0  # π/p above which the log hardly covers an applicant
+_HARDLY = 50.0  # π/p above which outcomes must be many to cover an applicant
+_NEEDED = 100.0  # expected outcomes of such applicants
+_LEAST_ESTIMATED = 0.05  # probability that covers anyone, if it is estimated
 NEGLIGIBLE = 0.01  # of a policy's acceptances that may be uncovered
 ESTIMATED = (
     "The probabilities of this log are estimated, so there are no intervals: whatever else "
@@ -148,8 +150,7 @@ class Diagnostics:
     largest_weight
         The largest w = π/p of an accepted applicant.
     hardly_covered
-        Share of the policy's acceptances that the log hardly covers: what is left of π where π/p
-        is above 50, or p is 0.
+        Share of the policy's acceptances that the log hardly covers (``uncovered``).
     never_known
         Accepted applicants whose outcome will never be known; they count as bad in estimates, and
         as the worst case in each bound.
@@ -252,21 +253,29 @@ class Evaluation:
     def verdict(self) -> str:
         """Return what the log says, in one or two sentences."""
         accepted, fdr = self.of("selection_rate"), self.of("false_discovery_rate")
-        if math.isnan(accepted.value):
-            return f"{self.policy}: {accepted.note}"
-        if not accepted.value:
+        if accepted.value == 0:
             return f"{self.policy}: it accepts none of {counted(self.n_people, 'applicant')}."
-        start = f"{self.policy}: it would accept {percent(accepted.value)} of applicants"
-        if math.isnan(fdr.value):
-            return (
-                f"{start}. Not identified: the log says nothing about "
-                f"{percent(self.diagnostics.hardly_covered)} of its acceptances, so between "
-                f"{percent(fdr.least)} and {percent(fdr.most)} of them would be bad."
-                if not self.identified
-                else f"{start}. {fdr.note}"
-            )
-        interval = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
-        return f"{start}, and {percent(fdr.value)} of them would be bad{interval}.{self._against()}"
+        parts = [f"{self.policy}: it would accept {percent(accepted.value)} of applicants"]
+        if math.isnan(accepted.value):
+            parts = [self.policy]
+        if not math.isnan(fdr.value):
+            interval = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
+            parts[0] += f", and {percent(fdr.value)} of them would be bad{interval}."
+        else:
+            # The interval allows for chance, and the bounds for what the log does not cover.
+            ends = [end for end in (fdr.low, fdr.least, fdr.high, fdr.most) if not math.isnan(end)]
+            why = fdr.note.removesuffix(".")
+            if not self.identified:
+                share = percent(self.diagnostics.hardly_covered)
+                why = f"Not identified: the log hardly covers {share} of these"
+            between = f", so between {percent(min(ends))} and {percent(max(ends))} would be bad"
+            parts[0] += f". {why}{between if ends else ''}."
+        if fdr.note == CONTRADICTION:
+            parts.append(CONTRADICTION)
+        if never := self.diagnostics.never_known:
+            known = ("outcome that will never be known counts", "outcomes never to be known count")
+            parts.append(f"{counted(never, *known)} as bad.")
+        return " ".join([*parts, *filter(None, [self._against()])])
 
     def _against(self) -> str:
         """Return how the false discovery rate compares with α, as a sentence."""
@@ -275,10 +284,10 @@ class Evaluation:
             return ""
         bound = f"α = {percent(self.alpha)}"
         if fdr.high <= self.alpha:
-            return f" It keeps {bound}."
+            return f"It keeps {bound}."
         if fdr.low > self.alpha:
-            return f" It breaks {bound}."
-        return f" Whether it keeps {bound} is open."
+            return f"It breaks {bound}."
+        return f"Whether it keeps {bound} is open."
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all estimates as columns: a row per measure, group and estimator."""
@@ -437,6 +446,10 @@ class _Options:
         """Raise if an option cannot be used, or the log has no outcome."""
         if self.alpha is not None and not 0 < self.alpha < 1:
             raise InputError(f"alpha must be between 0 and 1, got {self.alpha}.")
+        if not isinstance(self.utility, Utility):
+            raise InputError(f"utility must be one such as Revenue(200, 500), got {self.utility}.")
+        if not isinstance(self.bootstrap, int) or self.bootstrap < 0:
+            raise InputError(f"bootstrap must be a number of samples, got {self.bootstrap}.")
         check_log(log, self.confidence, self.pending)
 
 
@@ -535,10 +548,7 @@ def _assumptions(log: DecisionLog, policy: Chances, options: _Options) -> Iterat
             "rounds."
         )
     yield from notes_on(log, options.pending)
-    yield (
-        "Estimates by mixture, self-normalised and doubly robust have no interval of their own; "
-        "the interval contains the true value, not the estimate's error."
-    )
+    yield "An interval is for the true value, whichever estimate is read."
 
 
 def notes_on(log: DecisionLog, pending: str) -> Iterator[str]:
@@ -648,7 +658,8 @@ class _Judge:
         return found, {key: float(part) for key, part in named(sums).items()}
 
     def _hardly_covered(self, rows: Rows) -> float:
-        return hardly_covered(self.policy.pi[rows], self.log.propensity[rows])
+        pi, p = self.policy.pi[rows], self.log.propensity[rows]
+        return hardly_covered(pi, p, estimated=self.log.estimated)
 
     def _ranges(self, rows: Rows, sums: Mapping[str, float]) -> dict[str, tuple[float, float]]:
         """Return the estimates if all that is hardly covered were good, and if it were bad."""
@@ -660,8 +671,10 @@ class _Judge:
                 "false_discovery_rate": (math.nan, math.nan),
                 "profit": (profit, profit),
             }
-        accepted = rows[self.log.accepted[rows]]
-        weight = np.minimum(self.policy.pi[accepted] / self.log.propensity[accepted], HARDLY)
+        pi, p = self.policy.pi[rows], self.log.propensity[rows]
+        covered_rows = ~uncovered(pi, p, estimated=self.log.estimated)
+        accepted = rows[self.log.accepted[rows] & covered_rows]
+        weight = self.policy.pi[accepted] / self.log.propensity[accepted]
         total = float(weight.sum())
         covered = 1.0 - self._hardly_covered(rows) if total else 0.0
         bad = float(weight @ self._bad[accepted]) / total * covered if total else 0.0
@@ -712,7 +725,8 @@ class _Judge:
     def sensitivity(self) -> Sensitivity | None:
         """Return what hidden selection could do."""
         alpha = self.options.alpha
-        if not self.log.estimated or alpha is None:
+        identified = self._hardly_covered(np.flatnonzero(self.complete)) <= NEGLIGIBLE
+        if not self.log.estimated or alpha is None or not identified:
             return None
         rows = np.flatnonzero(self.complete & self.log.accepted & (self.policy.pi > 0))
         pi, p, bad = self.policy.pi[rows], self.log.propensity[rows], self._bad[rows] == 1
@@ -770,11 +784,45 @@ def _hidden_range(pi: Floats, p: Floats, bad: Bools, gamma: float) -> tuple[floa
     return ends[0], ends[1]
 
 
-def hardly_covered(pi: Floats, p: Floats) -> float:
-    """Return the share of a policy's acceptances that the logged probabilities hardly cover."""
+def uncovered(pi: Floats, p: Floats, *, estimated: bool = False) -> Bools:
+    """Return the applicants whom a policy may accept, and of whom a log hardly has outcomes.
+
+    Each had less than a fiftieth of the policy's chance, and all of them together, with the
+    smallest chances first, let expect fewer than 100 outcomes. An estimated probability below 5 %
+    covers nobody, as a model cannot tell small chances from none.
+
+    Parameters
+    ----------
+    pi, p
+        Probabilities of acceptance: of the policy, and logged.
+    estimated
+        Whether the logged ones are estimated.
+
+    Examples
+    --------
+    >>> p = np.repeat([0.0, 0.01, 1.0], [5, 400, 20_000])
+    >>> int(uncovered(np.ones(p.size), p).sum())  # 4 outcomes of 400 applicants are too few
+    405
+    >>> p = np.repeat([0.0, 0.01, 1.0], [5, 40_000, 20_000])
+    >>> int(uncovered(np.ones(p.size), p).sum())
+    5
+    """
+    if estimated:
+        return np.asarray((pi > 0) & (p < _LEAST_ESTIMATED))
+    hardly = (pi > 0) & (pi > _HARDLY * p)
+    rows = np.flatnonzero(hardly)
+    ratio = p[rows] / pi[rows]
+    order = np.argsort(ratio, kind="stable")
+    enough = np.flatnonzero(np.cumsum(p[rows][order]) >= _NEEDED)
+    if enough.size:
+        hardly[rows[ratio >= ratio[order[enough[0]]]]] = False
+    return np.asarray(hardly)
+
+
+def hardly_covered(pi: Floats, p: Floats, *, estimated: bool = False) -> float:
+    """Return the share of a policy's acceptances that a log hardly covers (``uncovered``)."""
     mass = pi.sum()
-    rem = np.maximum(pi - HARDLY * p, 0.0).sum()
-    return float(rem / mass) if mass else 0.0
+    return float(pi[uncovered(pi, p, estimated=estimated)].sum() / mass) if mass else 0.0
 
 
 def round_starts(rounds: Rows) -> Rows:

@@ -215,7 +215,10 @@ class GroupAudit:
         else:
             interval = "" if math.isnan(row.low) else f" ({percents((row.low, row.high))})"
             corrected = f"among all applicants an estimated {percent(row.corrected)}{interval}"
-        lead = f"Of the accepted, {percent(row.recorded)} are bad; {corrected}."
+        recorded = f"Of the accepted, {percent(row.recorded)} are bad"
+        if math.isnan(row.recorded):
+            recorded = "No round has all of its outcomes"
+        lead = f"{recorded}; {corrected}."
         sentences = [each.sentence for each in self.findings if each.measure == "bad_rate"]
         return " ".join([lead, *sentences])
 
@@ -356,7 +359,8 @@ def _measure(
     values = _values(log, rows)
     intervals = {} if few_people else _intervals(log, wider, error)
     ranges = {} if few_people else _ranges(log, wider)
-    uncovered = hardly_covered(np.ones(rows.size), log.propensity[rows])
+    everyone = np.ones(rows.size)
+    uncovered = hardly_covered(everyone, log.propensity[rows], estimated=log.estimated)
     for name in names:
         (recorded, corrected), note = values[name], ""
         if few_people or (few_outcomes and name != "selection_rate"):
@@ -385,21 +389,26 @@ def _measure(
 
 
 def _values(log: DecisionLog, rows: Rows) -> dict[str, Ends]:
-    """Return each measure as recorded, and corrected; those never to be known count as bad."""
+    """Return each measure as recorded, of known outcomes, and corrected.
+
+    In corrected ones, outcomes that will never be known count as bad.
+    """
     a, p = log.accepted[rows], log.propensity[rows]
     good = np.nan_to_num(log.outcome[rows])
     weight = np.zeros(rows.size)
     np.divide(1.0, p, out=weight, where=a)
-    recorded = _ratio(a @ (1 - good), a.sum())
+    known = log.known[rows]
+    recorded = _ratio(known @ (1 - good), known.sum())
+    of_accepted = _ratio(a @ (1 - good), a.sum())
     values = {
         "selection_rate": (_ratio(a.sum(), rows.size), _ratio(p.sum(), rows.size)),
-        "false_discovery_rate": (recorded, recorded),
+        "false_discovery_rate": (recorded, of_accepted),
         "bad_rate": (recorded, _ratio(weight @ (1 - good), weight.sum())),
         "true_positive_rate": (math.nan, _ratio(a @ good, weight @ good)),
     }
     if log.score is not None:
         score, scored = log.score[rows], ~np.isnan(log.score[rows])
-        both, weight = a & scored, weight * scored
+        both, weight = known & scored, weight * scored
         values["calibration"] = (
             _ratio((score - good)[both].sum(), both.sum()),
             _ratio(score[scored].sum(), scored.sum()) - _ratio(weight @ good, weight.sum()),

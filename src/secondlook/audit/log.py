@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,9 @@ Rows = NDArray[np.intp]
 _FEATURE, _GROUP = "feature.", "group."  # how ``secondlook export`` begins the names of columns
 _EXPORTED = {"erased", "drawn", "accepted", "propensity", "score", "override", "outcome", "round"}
 _USUAL: dict[Any, set[Any]] = {"good": {"bad", "good"}, 1: {0, 1}}  # outcomes, by the good one
+_RANGES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)  # of probabilities that are compared
+_SIGMAS, _ENOUGH = 6.0, 10.0  # how far acceptances may be off, given so much variance
+_ROUNDING = 1e-9
 _NEVER = "indeterminate"  # its outcome of an applicant about whom nothing will ever be known
 
 
@@ -155,6 +159,9 @@ happened; find the probability with which its policy accepted it.
         if propensity is None:
             propensity = self._estimated_propensity()
         self.propensity = _numbers(propensity, n, "propensity")
+        rounded = np.clip(self.propensity, 0.0, 1.0)
+        if np.abs(rounded - self.propensity).max() < _ROUNDING:
+            self.propensity = rounded
         self._check_propensity()
         self.outcome, gone = _outcomes(outcome, n, pos_label)
         self.never: Bools = gone if never is None else gone | _truths(never, n, "never")
@@ -166,6 +173,8 @@ happened; find the probability with which its policy accepted it.
         self.drawn: Bools = np.zeros(n, np.bool_)
         if drawn is not None:
             self.drawn = _truths(drawn, n, "drawn")
+        if not self.estimated:
+            self._check_fit()
         self.mixture = None if mixture is None else self._mixture(mixture)
         self.backend = (
             nw.from_native(X, eager_only=True).implementation.value if is_frame(X) else ("numpy")
@@ -208,12 +217,14 @@ happened; find the probability with which its policy accepted it.
         if not is_frame(frame):
             raise InputError(f"a log needs a frame with named columns, got {type(frame).__name__}.")
         table = nw.from_native(frame, eager_only=True)
-        named = group is not None or features is not None or propensity != "propensity"
-        if {*table.columns} >= _EXPORTED and not named:
+        one = {"accepted": accepted, "propensity": propensity, "outcome": outcome}
+        columns = {"round": round, "score": score, "drawn": drawn, "mixture": mixture}
+        others = (group, features, pos_label, *columns.values())
+        named = estimated or any(name != key for key, name in one.items())
+        if {*table.columns} >= _EXPORTED and not named and others == (None,) * len(others):
             return _of_export(table)
         groups = [group] if isinstance(group, str) else list(group or ())
-        columns = {"round": round, "score": score, "drawn": drawn, "mixture": mixture}
-        one = {"accepted": accepted, "propensity": propensity, "outcome": outcome, **columns}
+        one |= columns
         names = [name for name in one.values() if name is not None]
         for name in (*names, *groups, *(features or ())):
             if name not in table.columns:
@@ -274,8 +285,9 @@ happened; find the probability with which its policy accepted it.
         """Whether models have columns to use."""
         return self.X is not None and (self.features is None or len(self.features) > 0)
 
-    def select(self, rows: Bools | Rows) -> DecisionLog:
-        """Return the log of some decisions."""
+    def select(self, rows: Any) -> DecisionLog:
+        """Return the log of some decisions: a truth value for each, or positions."""
+        rows = as_array(rows)
         at: Rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.intp)
         if not at.size:
             raise InputError("no decision of the log is left; select at least one.")
@@ -334,6 +346,21 @@ happened; find the probability with which its policy accepted it.
                 row = int(np.argmax(wrong))
                 raise InputError(f"row {row} {what.format(p[row])}.")
 
+    def _check_fit(self) -> None:
+        """Raise if coins contradict the probabilities, as those of the decision taken would."""
+        p, a = self.propensity[~self.drawn], self.accepted[~self.drawn]
+        part = np.searchsorted(_RANGES, p, side="right")
+        for here in (np.ones_like(a), *(part == k for k in range(len(_RANGES) + 1))):
+            expected, spread = p[here].sum(), float(np.sqrt((p * (1 - p))[here].sum()))
+            if spread**2 >= _ENOUGH and abs(a[here].sum() - expected) > _SIGMAS * spread:
+                raise InputError(
+                    f"the probabilities contradict the decisions: {a[here].sum():,} of "
+                    f"{here.sum():,} applicants with probabilities from {p[here].min():.3g} to "
+                    f"{p[here].max():.3g} were accepted, and {expected:,.0f} are expected; pass "
+                    f"the probability of acceptance of everybody who applied, not that of the "
+                    f"decision taken."
+                )
+
     def _check_outcomes(self) -> None:
         for wrong, what in (
             (
@@ -374,6 +401,13 @@ def _of_export(table: Any) -> DecisionLog:
     sensitive = table.select(groups).rename({name: name[len(_GROUP) :] for name in groups})
     accepted = as_array(table["accepted"]).astype(np.bool_)
     # Where a person overruled the program, the outcome does not belong to the program's decision.
+    ids = [name for name in table["id"].to_list() if name is not None]
+    if len({*ids}) < len(ids):
+        twice = next(name for name, n in Counter(ids).items() if n > 1)
+        raise InputError(
+            f"the application {twice!r} is in the table more than once, and would count as several "
+            f"people; leave each row once."
+        )
     overruled = np.array(
         [str(value) == "rejected" for value in table["override"].to_list()], np.bool_
     )
@@ -451,11 +485,17 @@ def _outcomes(values: Any, n: int, pos_label: Any) -> tuple[Floats, Bools]:
         never = np.asarray(array == _NEVER)
         known = (array != "") & ~never
     labels = sorted({plain(value) for value in array[known].tolist()}, key=str)
+    named = pos_label is not None
     if pos_label is None and 0 < len(labels) <= 2:
         usual = [good for good, both in _USUAL.items() if set(labels) <= both]
         pos_label = usual[0] if usual else good_outcome(labels, None)
-    if len(labels) > 2 or sum(label != pos_label for label in labels) > 1:
-        listed = ", ".join(map(repr, labels))
+    listed = ", ".join(map(repr, labels))
+    if 0 < len(labels) <= 2 and pos_label not in labels and (named or len(labels) == 2):
+        raise InputError(
+            f"no outcome is {pos_label!r}, the good one; they are {listed}: name one of these with "
+            f"pos_label."
+        )
+    if len(labels) > 2:
         raise InputError(
             f"outcomes must have two values, good and bad, got {listed}; merge them, and leave the "
             f"outcome empty while it is pending."

@@ -76,10 +76,10 @@ class Rule:
             number = float(found["number"]) if found else np.nan
         except ValueError:
             number = np.nan
-        if found is None or np.isnan(number):
+        if found is None or not np.isfinite(number):
             raise InputError(
                 f"a policy is a column, a comparison and a number, such as 'score >= 0.85', got "
-                f"{text!r}."
+                f"{text!r}; text cannot be compared."
             )
         return Rule(found["column"], found["comparison"], number)
 
@@ -223,10 +223,13 @@ def _of_column(log: DecisionLog, policy: Any) -> Chances:
             f"a policy is a rule such as 'score >= 0.85', a Challenger, one of our classifiers or "
             f"a column of probabilities, got {type(policy).__name__}."
         ) from None
-    wrong = (pi < 0) | (pi > 1)
+    wrong = ~((pi >= 0) & (pi <= 1)) & ~(log.erased & np.isnan(pi))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(f"a policy's probabilities are from 0 to 1, got {pi[row]} in row {row}.")
+        raise InputError(
+            f"a policy has a probability from 0 to 1 for every decision, got {pi[row]} in row "
+            f"{row}."
+        )
     return Chances("given probabilities", pi, changes=np.unique(log.round).size > 1)
 
 
@@ -247,14 +250,17 @@ def _values(log: DecisionLog, name: str) -> tuple[Floats, bool]:
         else:
             known += [f"x{at}" for at in range(log.X.shape[1])]
     if name not in known:
+        one = "; a rule has one comparison" if re.search("[<>=]", name) else ""
         raise InputError(
-            f"the policy reads the column {name!r}, which the log lacks; it has "
+            f"the policy reads the column {name!r}, which the log lacks{one}; it has "
             f"{', '.join(map(repr, known)) or 'no columns'}."
         )
     if not is_frame(log.X):
         return np.asarray(log.X[:, int(name[1:])], np.float64), False
     values = as_array(nw.from_native(log.X, eager_only=True)[name])
     try:
+        if values.dtype.kind in "mM":  # as numbers, times would be nanoseconds or days
+            raise TypeError
         return values.astype(np.float64), False
     except (TypeError, ValueError):
         raise InputError(
