@@ -14,7 +14,7 @@ from lab.experiments.test_tables import make_results
 from lab.experiments.test_verdict import exact
 from ledger_worlds import algorithm_1, started
 from secondlook import plot
-from secondlook.audit import DecisionLog, Rule, calibration, drift, evaluate
+from secondlook.audit import DecisionLog, Rule, calibration, drift, evaluate, groups
 from secondlook.errors import InputError
 
 METHODS = ("plain", "no-exploration", "certified", "fair-clf", "own:first", "ceiling")
@@ -365,6 +365,30 @@ def test_cut_offs_show_bounds_where_nothing_is_identified(log):
     texts = [path for text, path in walk(chart.to_dict()) if HOSTILE in text]
     assert texts
     assert all("datasets" in path or path[-1] in ("text", "title") for path in texts)
+
+
+def test_an_interval_of_few_outcomes_does_not_flatten_the_others(log):
+    cuts = {cut: Rule("score", ">=", cut) for cut in (0.5, 0.7, 0.99)}
+    found = evaluate(log, cuts, alpha=0.2)
+    rates = [one.of("false_discovery_rate") for one in found.values()]
+    assert rates[-1].n_outcomes < 100 < rates[-2].n_outcomes
+
+    def top(shown):
+        chart = plot.cut_offs(shown, measures=["false_discovery_rate"]).to_dict()
+        return chart["layer"][0]["encoding"]["y"]["scale"]["domain"][1]
+
+    assert max(row.high for row in rates[:-1]) < top(found) < rates[-1].high
+    assert top({0.99: found[0.99]}) > rates[-1].high
+
+
+def test_calibration_gaps_between_groups_are_in_points(log):
+    half = np.where(np.arange(2000) % 2, "a", "b")
+    columns = (log.accepted, log.propensity, log.outcome)
+    audit = groups(DecisionLog(*columns, score=log.score, sensitive_features=half))
+    rows = rows_of(plot.group_audit(audit), "row")
+    wanted = [row.recorded for row in audit.measured if row.measure == "calibration" and row.group]
+    shown = [row["value"] for row in rows if row["name"] == "as recorded"][-2:]
+    assert shown == pytest.approx([100 * value for value in wanted], rel=1e-4)
 
 
 def test_calibration_and_drift_show_what_the_audit_found(log):

@@ -75,11 +75,12 @@ _GROUP_TITLES = {
     "false_discovery_rate": "Bad among the accepted",
     "bad_rate": "Bad among all applicants",
     "true_positive_rate": "Good applicants accepted",
-    "calibration": "Mean score minus share of good",
+    "calibration": "Mean score minus good (points)",  # a difference of shares
 }
 _IDENTIFIED, _NOT_IDENTIFIED = "estimate, interval at all times", "not identified: bounds"
 _UNKNOWN = "!isValid(datum.value)"
 _RECORDED, _CORRECTED, _ASSUMED = "as recorded", "corrected", "without assumptions"
+_FEW = 100  # known outcomes below which the interval of a cut-off does not set the axis
 _CHANGED = 0.25  # a stability index from which on a population is called changed
 _THOUSAND = 1000  # metrics of revenue are in thousands, charts in whole amounts
 _AMOUNTS = ("revenue", "cumulative_revenue", "weighted", "effective")
@@ -994,17 +995,25 @@ def cut_offs(
             row = one.of(measure)
             known = _number(row.value) is not None
             ends = (row.low, row.high) if known else (row.least, row.most)
-            named = {"name": _IDENTIFIED if known else _NOT_IDENTIFIED, "x": cut}
-            rows.append(named | {"value": row.value, "low": ends[0], "high": ends[1]})
+            name = _IDENTIFIED if known else _NOT_IDENTIFIED
+            place = {"name": name, "x": cut, "n": row.n_outcomes, "value": row.value}
+            rows.append(place | _span(*ends))
         alpha = next(iter(evaluations.values())).alpha if measure.startswith("false") else None
-        shown = [row[name] for row in rows for name in ("value", "low", "high")]
+        # An interval of few outcomes can be so wide that it would leave no room for the others.
+        shown = [row["value"] for row in rows]
+        many = [row for row in rows if row["n"] >= _FEW] or rows
+        shown += [row[name] for row in many for name in ("low", "high")]
         up = _scaled(_domain([*shown, alpha], zero=form == _PERCENT), form)
         used = _used(colours, rows)
         look, chosen = _named(title, used, legend=len(used) > 1)
         base = _data(rows).encode(x=alt.X("x", **across), **look)
         known = base.transform_filter("isValid(datum.value)")
         tips = _tips(
-            x=("from score", ".2~f"), name=" ", value=("estimate", form), **_at_all_times(form)
+            x=("from score", ".2~f"),
+            name=" ",
+            value=("estimate", form),
+            **_at_all_times(form),
+            n="known outcomes",
         )
         span = base.mark_rule(clip=True).encode(
             y=alt.Y("low", **up),
@@ -1128,19 +1137,21 @@ def group_audit(audit: Any) -> Chart:
     pairs = dict.fromkeys((row.attribute, row.measure) for row in of_groups)
     for attribute, measure in pairs:
         mine = [r for r in of_groups if (r.attribute, r.measure) == (attribute, measure)]
+        unit, form = (100, _NUMBER) if measure == "calibration" else (1, _PERCENT)
         rows = []
         for row in mine[:_MOST_GROUPS]:
-            named = {"row": row.group}
+            named, ends = {"row": row.group}, _span(unit * row.low, unit * row.high)
             rows += [
-                named | {"name": _RECORDED, "value": row.recorded} | _span(None, None),
-                named | {"name": _CORRECTED, "value": row.corrected} | _span(row.low, row.high),
+                named | {"name": _RECORDED, "value": unit * row.recorded} | _span(None, None),
+                named | {"name": _CORRECTED, "value": unit * row.corrected} | ends,
             ]
             if row.least < row.most:
-                rows.append(named | {"name": _ASSUMED, "value": None} | _span(row.least, row.most))
+                bounds = _span(unit * row.least, unit * row.most)
+                rows.append(named | {"name": _ASSUMED, "value": None} | bounds)
         rows = [row for row in rows if any(_number(row[n]) is not None for n in ("value", "low"))]
         if rows:
             title = f"{_GROUP_TITLES[measure]}, by {attribute}"
-            charts.append(_dots(title, rows, _used(colours, rows), _PERCENT, whole=True))
+            charts.append(_dots(title, rows, _used(colours, rows), form, whole=True))
     if not charts:
         raise InputError("the log has no groups that could be compared; name their columns.")
     return _stacked(charts, [row.group for row in of_groups])

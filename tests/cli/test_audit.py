@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from browser.worlds import hostile, program
 from cli.lender_files import call, done, people, refused
 from secondlook.audit import DecisionLog, evaluate
 from secondlook.cli import pack
+from secondlook.cli.commands.audit import _audited
 from secondlook.cli.pack import escaped
+from secondlook.cli.pages.audit import DECIDED, audit_page
 from secondlook.ledger import Program
 
 TABLES = ("policies", "groups", "gaps", "unknown", "calibration", "drift")
@@ -164,6 +167,44 @@ def test_tables_of_the_report_have_their_numbers_in_the_right_columns(written):
         assert len(shown) == len(rows) > 0
         for heading, key in {"Applied": "n_people", **columns}.items():
             assert [row[heading] for row in shown] == [f"{row[key]:,}" for row in rows]
+    rows = [row for row in data(written[0], "policies") if row["estimator"] == "self_normalised"]
+    rests_on = [row["n_outcomes"] for row in rows if row["measure"] == "false_discovery_rate"]
+    assert [row["Outcomes"] for row in cells(html, "Policies")] == [f"{n:,}" for n in rests_on]
+    assert len({*rests_on}) > 1
+
+
+def test_the_pack_says_which_rounds_each_question_is_about(written):
+    for name in ("report.html", "model_card.md"):
+        said = text(written[0], name)
+        assert "are about rounds 1 to 3" in said
+        assert "unknown applicants and drift are about all rounds" in said
+
+
+def test_differences_of_shares_are_in_points(written):
+    card, html = text(written[0], "model_card.md"), text(written[0], "report.html")
+    rows = [line for line in card.splitlines() if line.startswith("| Mean score minus share")]
+    assert len(rows) == 2
+    assert all("points" in row and "%" not in row for row in rows)
+    shown = cells(html, "Mean score minus share of good, by sex")
+    assert all(row["As recorded"].endswith(" points") for row in shown)
+
+
+def test_the_best_cut_off_has_no_lead_if_intervals_overlap(url):
+    audited = _audited(url, None, {}, "", "cut", True, None, True)
+    lenient = replace(audited.decided, alpha=0.9)  # so that a cut-off keeps it
+    audited = replace(audited, policies={**audited.policies, DECIDED: lenient})
+    best = audited.best_cut
+
+    def said(profit):
+        measured = [row for row in best.measured if row.measure != "profit"]
+        better = replace(best, measured=(*measured, profit))
+        cards = audit_page(replace(audited, cuts={0.5: better})).cards
+        return next(card.text for card in cards if card.title == "Best cut-off")
+
+    profit, own = best.of("profit"), audited.decided.of("profit")
+    assert profit.low < own.high
+    assert "intervals overlap" in said(profit)
+    assert "overlap" not in said(replace(profit, low=own.high + 1))
 
 
 def test_printed_lines_begin_with_the_verdict(url):
@@ -187,7 +228,8 @@ def test_without_groups_nothing_is_said_about_them(url):
 
 
 def test_pending_outcomes_may_count_as_the_worst(url):
-    done("audit", url, "-o", "pack", "--pending", "worst")
+    said = done("audit", url, "-o", "pack", "--pending", "worst")["verdict"]
+    assert "2 of the accepted will never have an outcome" in said
     row = next(row for row in data(Path("pack"), "policies") if row["measure"] == "profit")
     assert row["n_people"] == 900  # estimates
     assert "rounds 1 to 4" in text(Path("pack"), "model_card.md")

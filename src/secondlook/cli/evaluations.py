@@ -18,7 +18,7 @@ from secondlook.words import counted, percent, percents
 
 __all__ = ["ESTIMATORS", "MEASURES", "NO_MIXTURE", "as_data", "as_table", "estimates_table"]
 __all__ += ["gap_message", "has_mixture", "measured_value", "print_evaluations", "remarks"]
-__all__ += ["UNITS", "write_evaluations"]
+__all__ += ["UNITS", "rounds_of", "write_evaluations"]
 
 MEASURES = {
     "selection_rate": "accepted",
@@ -120,11 +120,15 @@ def _print_tables(console: Console, one: Evaluation, currency: str) -> None:
 
 def _basis(one: Evaluation) -> str:
     """Say what an evaluation is based on."""
-    rounds = f"round {one.first_round}"
-    if one.last_round > one.first_round:
-        rounds = f"rounds {one.first_round} to {one.last_round}"
     outcomes = counted(one.n_outcomes, "known outcome")
-    return f"{rounds}: {counted(one.n_people, 'applicant')}, {outcomes}"
+    return f"{rounds_of(one)}: {counted(one.n_people, 'applicant')}, {outcomes}"
+
+
+def rounds_of(one: Evaluation) -> str:
+    """Write the rounds that an evaluation uses."""
+    if one.last_round > one.first_round:
+        return f"rounds {one.first_round} to {one.last_round}"
+    return f"round {one.first_round}"
 
 
 def _line(console: Console, text: str, style: str | None = None) -> None:

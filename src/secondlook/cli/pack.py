@@ -24,13 +24,14 @@ from secondlook.cli.pages.audit import (
     LIMITS,
     Audited,
     audit_html,
-    corrected_value,
+    group_texts,
+    rounds_used,
     verdict,
 )
 from secondlook.cli.pages.page import Table
 from secondlook.cli.pages.program import certificate_section, settings_section
 from secondlook.errors import InputError, visible
-from secondlook.words import counted, date, people, percent
+from secondlook.words import counted, date, people
 
 __all__ = ["NAMES", "check_folder", "escaped", "files_of", "write_folder"]
 
@@ -119,7 +120,7 @@ def _gaps(audited: Audited) -> Iterator[dict[str, Any]]:
 
 def _card(audited: Audited) -> Iterator[str]:
     """Yield the lines of the model card."""
-    summary, decided = audited.summary, audited.decided
+    summary = audited.summary
     yield f"# Model card of program {escaped(summary.program)}"
     yield ""
     yield escaped(verdict(audited))
@@ -136,8 +137,7 @@ def _card(audited: Audited) -> Iterator[str]:
             f"Outcomes: {summary.outcomes.good:,} good, {summary.outcomes.bad:,} bad, "
             f"{summary.outcomes.pending:,} pending, {summary.outcomes.indeterminate:,} never to be "
             f"known.",
-            f"This card: rounds {decided.first_round} to {decided.last_round}, read on "
-            f"{date(summary.at, time=True)}.",
+            f"{rounds_used(audited)} Read on {date(summary.at, time=True)}.",
         ]
     )
     yield from _heading("Settings")
@@ -220,16 +220,12 @@ def _group_lines(audited: Audited) -> Iterator[str]:
     if not found.findings:
         yield "No protected attribute was compared."
         return
-    rows = [
-        [
-            f"{GROUP_MEASURES[row.measure]}, {row.attribute} {row.group}",
-            percent(row.recorded),
-            f"{corrected_value(row)} ({shown_range('', row.low, row.high)})",
-            shown_range("", row.least, row.most),
-        ]
-        for row in found.measured
-        if row.group
-    ]
+    rows = []
+    for row in found.measured:
+        if row.group:
+            recorded, corrected, interval, bounds = group_texts(row)
+            name = f"{GROUP_MEASURES[row.measure]}, {row.attribute} {row.group}"
+            rows.append([name, recorded, f"{corrected} ({interval})", bounds])
     yield from _bullets(one.sentence for one in found.findings)
     yield ""
     yield from _rows(["Measure", "As recorded", "Corrected", "Without assumptions"], rows)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from shlex import quote
 
 from secondlook import plot
-from secondlook.audit.evaluate import Evaluation, Measured, shown, shown_range
+from secondlook.audit.evaluate import SMALL, Evaluation, Measured, shown, shown_range
 from secondlook.audit.groups import GroupAudit, GroupFinding, GroupMeasure
 from secondlook.audit.scores import CalibrationBin, RoundDrift
 from secondlook.audit.unknown import UnknownMap
-from secondlook.cli.evaluations import measured_value, remarks
+from secondlook.cli.evaluations import measured_value, remarks, rounds_of
 from secondlook.cli.pages.page import Card, Code, Figure, Page, Part, Section, Table, render
 from secondlook.cli.pages.program import certificate_section, settings_section
 from secondlook.ledger.health import LIGHTS
@@ -21,7 +21,7 @@ from secondlook.ledger.verification.walk import Verification
 from secondlook.words import amount, counted, date, people, percent, percents
 
 __all__ = ["DECIDED", "GROUP_MEASURES", "LIMITS", "Audited", "audit_html", "audit_page"]
-__all__ += ["corrected_value", "verdict"]
+__all__ += ["group_texts", "rounds_used", "verdict"]
 
 Cell = str | tuple[str, str]
 DECIDED = "as decided"  # the name of the program's own policy
@@ -121,11 +121,9 @@ def audit_page(audited: Audited) -> Page:
     summary, decided = audited.summary, audited.decided
     cards = list(_cards(audited))
     light = min((card.light for card in cards if card.light), key=LIGHTS.index, default="green")
-    rounds = f"rounds {decided.first_round} to {decided.last_round}"
     about = (
         f"{people(summary.total('n_people'))} decided on in {counted(len(summary.rounds), 'round')}"
-        f"; {rounds} are used, with {counted(decided.n_outcomes, 'known outcome')}. Read from the "
-        f"ledger on {date(summary.at, time=True)}."
+        f". {rounds_used(audited)} Read from the ledger on {date(summary.at, time=True)}."
     )
     sections = [
         _groups(audited),
@@ -140,7 +138,8 @@ def audit_page(audited: Audited) -> Page:
     ]
     caption = (
         "Mistakes that policies would make which accept from a recorded score on, with intervals "
-        "that hold at all times. Thick bars: not identified, only bounds are known."
+        "that hold at all times. Thick bars: not identified, only bounds are known. Where fewer "
+        "than 100 outcomes are known, a bar may leave the chart."
     )
     figure = None
     if audited.cuts:
@@ -151,6 +150,23 @@ def audit_page(audited: Audited) -> Page:
 
 
 # The first screen
+
+
+def rounds_used(audited: Audited) -> str:
+    """Say which rounds each question is about."""
+    decided = audited.decided
+    used = f"{rounds_of(decided)}, with {counted(decided.n_outcomes, 'known outcome')}"
+    if decided.last_round < audited.summary.rounds[-1].round:
+        return (
+            f"Policies, groups and calibration are about {used}; unknown applicants and drift are "
+            f"about all rounds."
+        )
+    if decided.of("profit").n_people < decided.n_people:
+        return (
+            f"Intervals are about {used}; estimates and calibration are about rounds before the "
+            f"first one with pending outcomes."
+        )
+    return f"This audit is about {used}."
 
 
 def verdict(audited: Audited) -> str:
@@ -171,6 +187,11 @@ def verdict(audited: Audited) -> str:
             if fdr.low > alpha:
                 kept = f", and α = {percent(alpha)} is broken"
         parts.append(f"Of the accepted, {percent(fdr.value)} are bad{interval}{kept}.")
+    if never := audited.decided.diagnostics.never_known:
+        parts.append(
+            f"{never:,} of the accepted will never have an outcome (withdrawn, or rejected by "
+            f"hand); estimates count them as bad."
+        )
     real = audited.real_gaps
     if real:
         parts.append(
@@ -202,13 +223,20 @@ def _cards(audited: Audited) -> Iterator[Card]:
         yield _unknown_card(audited.unknown)
     best = audited.best_cut
     if audited.cuts and alpha is not None:
-        own = shown("profit", decided.of("profit").value, currency)
+        own = decided.of("profit")
         if best is None:
-            text = f"No cut-off is shown to keep α. As decided: {own} per applicant."
+            earned = shown("profit", own.value, currency)
+            text = f"No cut-off is shown to keep α. As decided: {earned} per applicant."
             yield Card("Best cut-off", "none", text)
         else:
-            earns = shown("profit", best.of("profit").value, currency)
-            text = f"keeps α and would earn {earns} per applicant; as decided: {own}."
+            profit = best.of("profit")
+            earns, earned = (
+                f"{shown('profit', row.value, currency)} ({_interval(row, currency)})"
+                for row in (profit, own)
+            )
+            text = f"keeps α and would earn {earns} per applicant; as decided: {earned}."
+            if profit.low <= own.high and own.low <= profit.high:
+                text += " The intervals overlap, so neither is shown to earn more."
             yield Card("Best cut-off", best.policy, text)
     found = audited.verification
     text = f"{counted(found.n_decisions, 'decision')} made again from the record."
@@ -264,28 +292,27 @@ def _groups(audited: Audited) -> Section:
     for attribute, measure in dict.fromkeys((r.attribute, r.measure) for r in found.measured):
         if not attribute:
             continue
-        rows: list[list[Cell]] = [
-            [
-                row.group or "all",
-                (corrected_value(row), _plain_range(row.low, row.high)),
-                percent(row.recorded),
-                _plain_range(row.least, row.most),
-                f"{row.n_people:,}",
-                f"{row.n_outcomes:,}",
-            ]
-            for row in found.measured
-            if row.measure == measure and row.attribute in ("", attribute)
-        ]
+        rows: list[list[Cell]] = []
+        for row in found.measured:
+            if row.measure == measure and row.attribute in ("", attribute):
+                recorded, corrected, interval, bounds = group_texts(row)
+                numbers = f"{row.n_people:,}", f"{row.n_outcomes:,}"
+                rows.append([row.group or "all", (corrected, interval), recorded, bounds, *numbers])
         parts.append(Table(f"{GROUP_MEASURES[measure]}, by {attribute}", note, titles, rows))
         note = ""
     return Section("groups", "Groups", _group_card(audited).text, parts)
 
 
-def corrected_value(row: GroupMeasure) -> str:
-    """Write a corrected measure, or in a few words why there is none."""
+def group_texts(row: GroupMeasure) -> list[str]:
+    """Write a measure as recorded, corrected or why it is not, its interval, and its bounds."""
+    corrected = percent(row.corrected)
     if math.isnan(row.corrected):
-        return row.note.partition(":")[0].lower() or "–"
-    return percent(row.corrected)
+        corrected = row.note.partition(":")[0].lower() or "–"
+    ranges = _plain_range(row.low, row.high), _plain_range(row.least, row.most)
+    texts = [percent(row.recorded), corrected, *ranges]
+    if row.measure == "calibration":  # a difference of shares, so not in percent of anything
+        texts = [text.replace(" % to ", " to ").replace("%", "points") for text in texts]
+    return texts
 
 
 def _plain_range(low: float, high: float) -> str:
@@ -303,14 +330,15 @@ def _policies(audited: Audited) -> Section:
             if math.isnan(row.value):
                 small = f"between {shown_range(measure, row.least, row.most, currency)}"
             cells.append((measured_value(row, currency), small))
-        seen = one.diagnostics
-        rows.append([*cells, f"{one.n_outcomes:,}", f"{seen.effective_sample_size:,.0f}"])
+        outcomes = one.of("false_discovery_rate").n_outcomes
+        worth = one.diagnostics.effective_sample_size
+        rows.append([*cells, f"{outcomes:,}", f"{worth:,.0f}"])
     titles = ["Policy", "Accepted", "Mistakes", "Profit per applicant", "Outcomes", "Worth"]
     note = (
         "Estimates are self-normalised; the tables of the pack have the other estimators. Small "
         "print: intervals of one measure hold at all times for all policies together, or bounds "
-        "where a policy is not identified. Worth: known outcomes of equal weight that would say as "
-        "much."
+        "where a policy is not identified. Outcomes: known ones of applicants whom the policy may "
+        "accept. Worth: as many of equal weight would say as much."
     )
     table = Table("Policies", note, titles, rows)
     parts: list[Part] = []
@@ -356,10 +384,11 @@ def _unknown(audited: Audited) -> Section:
         for one in found.slices
     ]
     note = (
-        f"Every applicant is in one slice. A slice is unknown with under {found.needed} known "
-        f"outcomes. Chance: the mean probability of acceptance. Cost: the expected loss on bad "
-        f"applicants until enough outcomes are known. Rounds: until then, if a tenth of the slice "
-        f"were accepted."
+        f"Every applicant of all rounds is in one slice. A slice is unknown with under "
+        f"{found.needed} known outcomes. Chance: the mean probability of acceptance. Cost: the "
+        f"expected loss on bad applicants until enough outcomes are known; with under {SMALL} of "
+        f"them, a model of all known outcomes says how many are bad. Rounds: until then, if a "
+        f"tenth of the slice were accepted."
     )
     table = Table("Slices", note, [*rows[0]], [[*row.values()] for row in rows])
     return Section("unknown", "Unknown applicants", found.verdict(), [table])
