@@ -356,11 +356,14 @@ def test_cut_offs_show_bounds_where_nothing_is_identified(log):
         for row, one in zip(shown, found.values(), strict=True):
             wanted = one.of(measure)
             known = not np.isnan(wanted.value)
-            ends = (wanted.low, wanted.high) if known else (wanted.least, wanted.most)
+            ends = (wanted.low, wanted.high) if known else wanted.possible
             assert (row["low"], row["high"]) == pytest.approx(ends, rel=1e-4)
             assert (row["value"] is not None) == known
             assert row["name"].startswith("estimate" if known else "not identified")
     assert [row["value"] is None for row in mistakes] == [True, False, False]
+    bounds = found[0.1].of("false_discovery_rate")  # nothing looks surer than an estimate
+    assert mistakes[0]["high"] == pytest.approx(bounds.high, rel=1e-4)
+    assert bounds.high > bounds.most
     assert len(rows_of(plot.cut_offs(found, measures=["profit"]), "low", "x")) == 3
     texts = [path for text, path in walk(chart.to_dict()) if HOSTILE in text]
     assert texts

@@ -994,7 +994,7 @@ def cut_offs(
         for cut, one in evaluations.items():
             row = one.of(measure)
             known = _number(row.value) is not None
-            ends = (row.low, row.high) if known else (row.least, row.most)
+            ends = (row.low, row.high) if known else row.possible
             name = _IDENTIFIED if known else _NOT_IDENTIFIED
             place = {"name": name, "x": cut, "n": row.n_outcomes, "value": row.value}
             rows.append(place | _span(*ends))

@@ -274,6 +274,17 @@ def test_a_profit_without_gain_and_loss_says_what_it_counts(log):
     assert "counts 1" not in call(*words, "--gain", 200, "--loss", 500).stdout
 
 
+def test_rounds_that_contradict_each_other_are_in_the_verdict(log):
+    late = (log["t"] > 3) & log["good"].notna()
+    log.loc[late, "good"] = 0
+    log.to_csv("log.csv", index=False)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--policy", "income >= 0.5")
+    (one,) = done(*words)["policies"]
+    assert measures(one)["false_discovery_rate"]["low"] is None
+    assert "applicants or the policy must have changed" in one["verdict"]
+    assert one["verdict"] in call(*words).stdout
+
+
 def test_a_named_good_outcome(log):
     log["good"] = log["good"].map({1.0: "repaid", 0.0: "lost"})
     log.to_csv("log.csv", index=False)
@@ -345,6 +356,14 @@ def test_a_policy_is_never_run(log, folder, text):
     assert "a column, a comparison and a number" in said
     assert repr(text) in said
     assert not (folder / "pwned").exists()
+
+
+def test_a_policy_on_text_is_refused(log):
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--policy")
+    said = refused(*words, "sex == f")
+    assert "text cannot be compared" in said
+    assert "'sex == f'" in said
+    assert "'sex'" in refused(*words, "sex >= 1")
 
 
 def test_a_policy_on_a_column_that_the_log_lacks(log):

@@ -112,6 +112,15 @@ class Measured:
     n_outcomes: int
     note: str = ""
 
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The interval, which allows for chance, widened by what the log does not cover."""
+        lows, highs = (self.low, self.least), (self.high, self.most)
+        return (
+            min((end for end in lows if not math.isnan(end)), default=math.nan),
+            max((end for end in highs if not math.isnan(end)), default=math.nan),
+        )
+
 
 @dataclass(frozen=True)
 class Gap:
@@ -262,14 +271,13 @@ class Evaluation:
             interval = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
             parts[0] += f", and {percent(fdr.value)} of them would be bad{interval}."
         else:
-            # The interval allows for chance, and the bounds for what the log does not cover.
-            ends = [end for end in (fdr.low, fdr.least, fdr.high, fdr.most) if not math.isnan(end)]
+            low, high = fdr.possible
             why = fdr.note.removesuffix(".")
             if not self.identified:
                 share = percent(self.diagnostics.hardly_covered)
                 why = f"Not identified: the log hardly covers {share} of these"
-            between = f", so between {percent(min(ends))} and {percent(max(ends))} would be bad"
-            parts[0] += f". {why}{between if ends else ''}."
+            between = f", so between {percent(low)} and {percent(high)} would be bad"
+            parts[0] += f". {why}{'' if math.isnan(low) else between}."
         if fdr.note == CONTRADICTION:
             parts.append(CONTRADICTION)
         if never := self.diagnostics.never_known:

@@ -17,7 +17,14 @@ from secondlook.cli.output import Console, plain_data, print_table
 from secondlook.words import counted, percent, percents
 
 __all__ = ["ESTIMATORS", "MEASURES", "NO_MIXTURE", "as_data", "as_table", "estimates_table"]
-__all__ += ["gap_message", "has_mixture", "measured_value", "print_evaluations", "remarks"]
+__all__ += [
+    "gap_message",
+    "has_mixture",
+    "measured_range",
+    "measured_value",
+    "print_evaluations",
+    "remarks",
+]
 __all__ += ["UNITS", "rounds_of", "write_evaluations"]
 
 MEASURES = {
@@ -77,6 +84,13 @@ def measured_value(row: Measured, currency: str = "") -> str:
     if math.isnan(row.value):
         return (row.note or "not identified").partition(":")[0].rstrip(".").lower()
     return shown(row.measure, row.value, currency)
+
+
+def measured_range(row: Measured, currency: str = "") -> str:
+    """Write the interval of a measure, or what is possible if the log does not identify it."""
+    ends = row.possible if math.isnan(row.value) else (row.low, row.high)
+    text = shown_range(row.measure, *ends, currency)
+    return "no interval" if text == "–" else text
 
 
 def print_evaluations(

@@ -11,9 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from secondlook.audit.evaluate import shown_range
 from secondlook.cli.commands.verify import as_data as verification_data
-from secondlook.cli.evaluations import as_table, estimates_table, measured_value
+from secondlook.cli.evaluations import as_table, estimates_table, measured_range, measured_value
 from secondlook.cli.files.csv_files import arrow, csv_bytes
 from secondlook.cli.files.tables import umask
 from secondlook.cli.options import writing
@@ -201,10 +200,7 @@ def _performance(audited: Audited) -> Iterator[str]:
         cells = [name]
         for measure in ("selection_rate", "false_discovery_rate", "profit"):
             row = one.of(measure)
-            small = shown_range(measure, row.low, row.high, currency)
-            if one.of(measure).note:
-                small = f"between {shown_range(measure, row.least, row.most, currency)}"
-            cells.append(f"{measured_value(row, currency)} ({small})")
+            cells.append(f"{measured_value(row, currency)} ({measured_range(row, currency)})")
         rows.append(cells)
     yield (
         f"{DECIDED.capitalize()}: what the program itself did. Others: what they would have done, "

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from shlex import quote
 
 from secondlook import plot
-from secondlook.audit.evaluate import SMALL, Evaluation, Measured, shown, shown_range
+from secondlook.audit.evaluate import SMALL, Evaluation, shown, shown_range
 from secondlook.audit.groups import GroupAudit, GroupFinding, GroupMeasure
 from secondlook.audit.scores import CalibrationBin, RoundDrift
 from secondlook.audit.unknown import UnknownMap
-from secondlook.cli.evaluations import measured_value, remarks, rounds_of
+from secondlook.cli.evaluations import measured_range, measured_value, remarks, rounds_of
 from secondlook.cli.pages.page import Card, Code, Figure, Page, Part, Section, Table, render
 from secondlook.cli.pages.program import certificate_section, settings_section
 from secondlook.ledger.health import LIGHTS
@@ -216,7 +216,7 @@ def _cards(audited: Audited) -> Iterator[Card]:
     if alpha is not None and not math.isnan(fdr.low):
         light = "green" if fdr.high <= alpha else "red" if fdr.low > alpha else "amber"
     bound = "" if alpha is None else f" The bound α is {percent(alpha)}."
-    text = f"of the accepted are bad: {_interval(fdr)} at all times.{bound}"
+    text = f"of the accepted are bad: {measured_range(fdr)} at all times.{bound}"
     yield Card("Mistakes", percent(fdr.value), text, light)
     yield _group_card(audited)
     if audited.unknown is not None:
@@ -231,7 +231,7 @@ def _cards(audited: Audited) -> Iterator[Card]:
         else:
             profit = best.of("profit")
             earns, earned = (
-                f"{shown('profit', row.value, currency)} ({_interval(row, currency)})"
+                f"{shown('profit', row.value, currency)} ({measured_range(row, currency)})"
                 for row in (profit, own)
             )
             text = f"keeps α and would earn {earns} per applicant; as decided: {earned}."
@@ -243,11 +243,6 @@ def _cards(audited: Audited) -> Iterator[Card]:
     if not found.ok:
         text = str(found.problem)
     yield Card("Record", "fits" if found.ok else "broken", text, "green" if found.ok else "red")
-
-
-def _interval(row: Measured, currency: str = "") -> str:
-    text = shown_range(row.measure, row.low, row.high, currency)
-    return "no interval" if text == "–" else text
 
 
 def _group_card(audited: Audited) -> Card:
@@ -326,10 +321,7 @@ def _policies(audited: Audited) -> Section:
         cells: list[Cell] = [one.policy]
         for measure in ("selection_rate", "false_discovery_rate", "profit"):
             row = one.of(measure)
-            small = _interval(row, currency)
-            if math.isnan(row.value):
-                small = f"between {shown_range(measure, row.least, row.most, currency)}"
-            cells.append((measured_value(row, currency), small))
+            cells.append((measured_value(row, currency), measured_range(row, currency)))
         outcomes = one.of("false_discovery_rate").n_outcomes
         worth = one.diagnostics.effective_sample_size
         rows.append([*cells, f"{outcomes:,}", f"{worth:,.0f}"])
