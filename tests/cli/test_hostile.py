@@ -213,13 +213,14 @@ def test_a_foreign_log_gives_the_terminal_no_orders(monkeypatch):
     monkeypatch.setenv("COLUMNS", "600")
     rng, escaped = np.random.default_rng(0), repr(TERMINAL)[1:-1]
     column, group = f"income{TERMINAL}", f"sex{TERMINAL}"
+    accepted = rng.random(400) < 0.5
     table = pa.table(
         {
             column: rng.normal(size=400),
             group: rng.choice([f"f{TERMINAL}", "m"], 400),
-            "accepted": np.ones(400, bool),
+            "accepted": accepted,
             "propensity": np.full(400, 0.5),
-            "outcome": rng.integers(0, 2, 400),
+            "outcome": pa.array(rng.integers(0, 2, 400), mask=~accepted),
         }
     )
     pq.write_table(table, "log.parquet")
