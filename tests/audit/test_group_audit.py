@@ -358,6 +358,20 @@ def test_certain_decisions_identify_only_the_accepted():
     assert audit.of("false_discovery_rate").corrected == pytest.approx(1 - np.nanmean(outcome))
 
 
+def test_gaps_of_calibration_are_in_points():
+    """Scores of group b are far too low."""
+    log = draw(np.random.default_rng(6), n=3000)
+    log.score[log.groups[0].codes == 1] -= 0.3
+    audit = groups(log)
+    (finding,) = (each for each in audit.findings if each.measure == "calibration")
+    assert finding.answer == "real"
+    assert "points" in finding.sentence
+    assert "%" not in finding.sentence
+    recorded = audit.of("calibration").texts()[0]
+    assert recorded.endswith(" points")
+    assert recorded in audit._repr_html_()
+
+
 def test_scores_that_are_missing_or_no_likelihoods():
     log = draw(np.random.default_rng(6), n=300)
     log.score[log.round == 2] = np.nan

@@ -137,6 +137,16 @@ class GroupMeasure:
     n_outcomes: int
     note: str = ""
 
+    def texts(self) -> list[str]:
+        """Write the value as recorded, corrected or why it is not, its interval, and its bounds."""
+        ranges = shown_range("", self.low, self.high), shown_range("", self.least, self.most)
+        texts = [percent(self.recorded), percent(self.corrected), *ranges]
+        if self.measure == "calibration":  # a difference of shares, so not in percent of anything
+            texts = [text.replace(" % to ", " to ").replace("%", "points") for text in texts]
+        if math.isnan(self.corrected) and self.note:
+            texts[1] = self.note
+        return texts
+
 
 @dataclass(frozen=True)
 class GroupFinding:
@@ -236,10 +246,7 @@ class GroupAudit:
         rows = [
             [
                 row.measure.replace("_", " ") + (f", {row.group}" if row.group else ""),
-                percent(row.recorded),
-                percent(row.corrected) if not math.isnan(row.corrected) else row.note,
-                shown_range(row.measure, row.low, row.high),
-                shown_range(row.measure, row.least, row.most),
+                *row.texts(),
             ]
             for row in self.measured
         ]
@@ -564,8 +571,8 @@ def _finding(rows: Sequence[GroupMeasure]) -> GroupFinding | None:
         bounded = [row for row in rows if not math.isnan(row.low)]
         larger, smaller = max(bounded, key=lambda r: r.low), min(bounded, key=lambda r: r.high)
         said = (
-            f"the gap is real, if the assumptions hold: {percents((larger.low, larger.high))} for "
-            f"{larger.group}, but {percents((smaller.low, smaller.high))} for {smaller.group}"
+            f"the gap is real, if the assumptions hold: {larger.texts()[2]} for {larger.group}, "
+            f"but {smaller.texts()[2]} for {smaller.group}"
         )
     elif math.isnan(gap.difference):
         said = "open, as the log does not identify it for two groups"

@@ -299,15 +299,9 @@ def _groups(audited: Audited) -> Section:
 
 
 def group_texts(row: GroupMeasure) -> list[str]:
-    """Write a measure as recorded, corrected or why it is not, its interval, and its bounds."""
-    corrected = percent(row.corrected)
-    if math.isnan(row.corrected):
-        corrected = row.note.partition(":")[0].lower() or "–"
-    ranges = _plain_range(row.low, row.high), _plain_range(row.least, row.most)
-    texts = [percent(row.recorded), corrected, *ranges]
-    if row.measure == "calibration":  # a difference of shares, so not in percent of anything
-        texts = [text.replace(" % to ", " to ").replace("%", "points") for text in texts]
-    return texts
+    """Write a measure as recorded, corrected, its interval and its bounds, in few words."""
+    recorded, corrected, interval, bounds = row.texts()
+    return [recorded, corrected.partition(":")[0].lower(), interval, bounds]
 
 
 def _plain_range(low: float, high: float) -> str:
