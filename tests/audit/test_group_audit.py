@@ -11,8 +11,8 @@ import pytest
 
 from methods.certified.known_truth import rngs, too_many
 from secondlook.audit import DecisionLog, evaluate, groups
-from secondlook.audit.bounds import cover
-from secondlook.audit.evaluate import fdr_bounds, gap_between, round_starts
+from secondlook.audit.bounds import cover, fdr_bounds, round_starts
+from secondlook.audit.evaluate import gap_between
 from secondlook.audit.groups import tpr_bounds
 from secondlook.errors import InputError
 

@@ -52,7 +52,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CAPS", "Bets", "Covered", "cover", "upper_bound"]
+from secondlook.core.utility import Utility
+
+__all__ = ["CAPS", "Bets", "Covered", "cover", "fdr_bounds", "mean_bounds", "profit_bounds"]
+__all__ += ["round_starts", "upper_bound"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -275,3 +278,87 @@ def _log_wealth(bets: Iterable[Bets], b: float, *, largest: bool) -> float:
     log = np.concatenate(kinds)
     mean = np.logaddexp.reduce(log, axis=0) - math.log(log.shape[0])
     return float(mean.max(initial=0.0) if largest else (mean[-1] if mean.size else 0.0))
+
+
+def round_starts(rounds: Rows) -> Rows:
+    """Return the position of the first applicant of each round, and the end; they are in order."""
+    return np.append(np.flatnonzero(np.diff(rounds, prepend=rounds[0] - 1)), rounds.size)
+
+
+def fdr_bounds(
+    covered: Sequence[Covered],
+    worst: Floats,
+    best: Floats,
+    rounds: Rows,
+    error: float,
+    changes: bool,
+) -> tuple[float, float]:
+    """Return bounds of the false discovery rate; ``worst`` and ``best`` say who counts as bad."""
+
+    def bound(counts: Floats) -> float:
+        bets = [
+            Bets.of(
+                part.weight + part.rem,
+                part.weight * counts + part.rem,
+                rounds,
+                (part.cap + 1, part.cap + 1),
+                per_round=part.per_round,
+                changes=changes,
+            )
+            for part in covered
+        ]
+        return upper_bound(bets, error / 2, changes=changes)
+
+    return 1.0 - bound(1.0 - best), bound(worst)
+
+
+def mean_bounds(values: Floats, rounds: Rows, error: float, changes: bool) -> tuple[float, float]:
+    """Return bounds of the mean of values from 0 to 1."""
+
+    def bound(v: Floats) -> float:
+        bets = Bets.of(np.ones_like(v), v, rounds, (1.0, 1.0))
+        return upper_bound([bets], error / 2, changes=changes)
+
+    return 1.0 - bound(1.0 - values), bound(values)
+
+
+def profit_bounds(
+    covered: Sequence[Covered],
+    worst: Floats,
+    best: Floats,
+    rounds: Rows,
+    error: float,
+    changes: bool,
+    utility: Utility,
+) -> tuple[float, float]:
+    """Return bounds of what accepting earns over rejecting, per applicant."""
+    gains = (0.0, utility.gain_good, utility.gain_bad)
+    low, high = min(gains), max(gains)
+    if low == high:
+        return 0.0, 0.0
+
+    def bound(good: float, bad: float, counts: Floats) -> float:
+        """Return an upper bound of the mean, as a share of the way from ``least`` to ``most``."""
+        least, most = min(0.0, good, bad), max(0.0, good, bad)
+        span, favourable = most - least, max(good, bad)
+        bets = []
+        for part in covered:
+            # What is not covered earns the most that it can.
+            earned = part.weight * (good + (bad - good) * counts) + part.rem * favourable
+            v = (earned - least) / span
+            largest = ((part.cap + 1) * most - least) / span
+            bets.append(
+                Bets.of(
+                    np.ones_like(v),
+                    v,
+                    rounds,
+                    (largest, 1.0),
+                    per_round=part.per_round,
+                    changes=changes,
+                )
+            )
+        return least + span * upper_bound(bets, error / 2, changes=changes)
+
+    good, bad = utility.gain_good, utility.gain_bad
+    favourable, unfavourable = (best, worst) if good >= bad else (worst, best)
+    return -bound(-good, -bad, unfavourable), bound(good, bad, favourable)

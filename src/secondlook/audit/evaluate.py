@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from secondlook.audit.bounds import Bets, Covered, cover, upper_bound
+from secondlook.audit.bounds import cover, fdr_bounds, mean_bounds, profit_bounds, round_starts
 from secondlook.audit.estimates import (
     DEFAULT,
     MEASURES,
@@ -33,8 +33,8 @@ from secondlook.words import amount, counted, percent, percents
 
 __all__ = ["CONTRADICTION", "ESTIMATED", "NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate"]
 __all__ += ["Evaluation", "Gap", "Measured", "Pending", "Sensitivity", "check_log", "evaluate"]
-__all__ += ["fdr_bounds", "find_measured", "gap_between", "hardly_covered", "mean_bounds"]
-__all__ += ["notes_on", "round_starts", "shown_range", "usable_rows"]
+__all__ += ["find_measured", "gap_between", "hardly_covered", "notes_on", "shown_range"]
+__all__ += ["usable_rows"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -711,7 +711,7 @@ class _Judge:
             "false_discovery_rate": fdr_bounds(covered, worst, best, rounds, error, changes)
             if pi.any()
             else none,
-            "profit": _profit_bounds(
+            "profit": profit_bounds(
                 covered, worst, best, rounds, error, changes, self.options.utility
             ),
         }
@@ -831,90 +831,6 @@ def hardly_covered(pi: Floats, p: Floats, *, estimated: bool = False) -> float:
     """Return the share of a policy's acceptances that a log hardly covers (``uncovered``)."""
     mass = pi.sum()
     return float(pi[uncovered(pi, p, estimated=estimated)].sum() / mass) if mass else 0.0
-
-
-def round_starts(rounds: Rows) -> Rows:
-    """Return the position of the first applicant of each round, and the end; they are in order."""
-    return np.append(np.flatnonzero(np.diff(rounds, prepend=rounds[0] - 1)), rounds.size)
-
-
-def fdr_bounds(
-    covered: Sequence[Covered],
-    worst: Floats,
-    best: Floats,
-    rounds: Rows,
-    error: float,
-    changes: bool,
-) -> tuple[float, float]:
-    """Return bounds of the false discovery rate; ``worst`` and ``best`` say who counts as bad."""
-
-    def bound(counts: Floats) -> float:
-        bets = [
-            Bets.of(
-                part.weight + part.rem,
-                part.weight * counts + part.rem,
-                rounds,
-                (part.cap + 1, part.cap + 1),
-                per_round=part.per_round,
-                changes=changes,
-            )
-            for part in covered
-        ]
-        return upper_bound(bets, error / 2, changes=changes)
-
-    return 1.0 - bound(1.0 - best), bound(worst)
-
-
-def mean_bounds(values: Floats, rounds: Rows, error: float, changes: bool) -> tuple[float, float]:
-    """Return bounds of the mean of values from 0 to 1."""
-
-    def bound(v: Floats) -> float:
-        bets = Bets.of(np.ones_like(v), v, rounds, (1.0, 1.0))
-        return upper_bound([bets], error / 2, changes=changes)
-
-    return 1.0 - bound(1.0 - values), bound(values)
-
-
-def _profit_bounds(
-    covered: Sequence[Covered],
-    worst: Floats,
-    best: Floats,
-    rounds: Rows,
-    error: float,
-    changes: bool,
-    utility: Utility,
-) -> tuple[float, float]:
-    """Return bounds of what accepting earns over rejecting, per applicant."""
-    gains = (0.0, utility.gain_good, utility.gain_bad)
-    low, high = min(gains), max(gains)
-    if low == high:
-        return 0.0, 0.0
-
-    def bound(good: float, bad: float, counts: Floats) -> float:
-        """Return an upper bound of the mean, as a share of the way from ``least`` to ``most``."""
-        least, most = min(0.0, good, bad), max(0.0, good, bad)
-        span, favourable = most - least, max(good, bad)
-        bets = []
-        for part in covered:
-            # What is not covered earns the most that it can.
-            earned = part.weight * (good + (bad - good) * counts) + part.rem * favourable
-            v = (earned - least) / span
-            largest = ((part.cap + 1) * most - least) / span
-            bets.append(
-                Bets.of(
-                    np.ones_like(v),
-                    v,
-                    rounds,
-                    (largest, 1.0),
-                    per_round=part.per_round,
-                    changes=changes,
-                )
-            )
-        return least + span * upper_bound(bets, error / 2, changes=changes)
-
-    good, bad = utility.gain_good, utility.gain_bad
-    favourable, unfavourable = (best, worst) if good >= bad else (worst, best)
-    return -bound(-good, -bad, unfavourable), bound(good, bad, favourable)
 
 
 def _gaps(attribute: str, rows: Sequence[Measured]) -> Iterator[Gap]:

@@ -53,7 +53,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.audit.bounds import CAPS, Bets, Covered, cover, upper_bound
+from secondlook.audit.bounds import (
+    CAPS,
+    Bets,
+    Covered,
+    cover,
+    fdr_bounds,
+    mean_bounds,
+    round_starts,
+    upper_bound,
+)
 from secondlook.audit.evaluate import (
     CONTRADICTION,
     ESTIMATED,
@@ -62,13 +71,10 @@ from secondlook.audit.evaluate import (
     Gap,
     Pending,
     check_log,
-    fdr_bounds,
     find_measured,
     gap_between,
     hardly_covered,
-    mean_bounds,
     notes_on,
-    round_starts,
     shown_range,
     usable_rows,
 )
