@@ -20,7 +20,7 @@ german: .venv/dev  ## everything on German credit: all methods, each option alon
 	$(BIN)/secondlook reproduce german --methods plain,exploit-fair,explore-fair,both-fair --repetitions 5 --as-released --without A9 --out results/german/as-released
 	$(BIN)/secondlook simulate examples/worlds/paper-text.toml --out results/german/paper-text
 
-test: lint  ## everything that is checked, in a few minutes
+test: lint  ## everything that is checked, in a quarter of an hour
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
 lint: .venv/dev

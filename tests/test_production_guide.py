@@ -17,6 +17,8 @@ from quick_commands import quick_commands
 from secondlook.cli.app import AUDIT, DECIDING, app
 from secondlook.ledger import sql
 
+# Groups run first, and this is the longest test: at the end one worker would wait for the other.
+pytestmark = pytest.mark.xdist_group("guide")
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "production.md"
 LENDER = ROOT / "examples" / "lender"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from methods.certified.known_truth import ALPHA, DELTA, UTILITY, Flat, Slope, start, too_many
+from methods.certified.known_truth import ALPHA, DELTA, QUICK, UTILITY, Flat, Slope, start, too_many
 from secondlook import FdrBudget, OutcomeNoise, PartialFeedbackClassifier, Revenue, Utility
 from secondlook.errors import InputError
 from secondlook.lab.simulate.populations import draw_applicants
@@ -133,7 +133,7 @@ def test_certificates_from_noisy_outcomes():
     for stated in certified:
         for seed in range(runs):
             rng = np.random.default_rng(seed)
-            classifier = start(population, rng, noise=stated, horizon=20)
+            classifier = start(population, rng, noise=stated, horizon=20, learner=QUICK)
             certified[stated] += any(played(classifier, population, rng, FORGIVING))
     assert not too_many(certified[FORGIVING], runs, DELTA)
     assert certified[None] >= 12

@@ -7,9 +7,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
-from methods.certified.known_truth import ALPHA, DELTA, UTILITY, Flat, Slope, play, rngs, start
+from methods.certified.known_truth import (
+    ALPHA,
+    DELTA,
+    QUICK,
+    UTILITY,
+    Flat,
+    Slope,
+    play,
+    rngs,
+    start,
+)
 from methods.certified.test_ladder import make_ladder
 from secondlook import CertifiedClassifier
 from secondlook.core.noise import OutcomeNoise
@@ -116,7 +125,7 @@ def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
 def test_no_pilot_accepts_nearly_all_applicants(seed):
     """All applicants are alike, and evidence grows fastest if all are accepted."""
     rng, alike = np.random.default_rng(seed), Flat(fdr=0.1)
-    classifier = start(alike, rng, horizon=20, learner=LogisticRegression())
+    classifier = start(alike, rng, horizon=20, learner=QUICK)
     policies = play(classifier, alike, rng, n=300, rounds=4, truth=False)
     shares = [policy.share for policy in policies if not policy.certified]
     assert 0.5 < max(shares) <= 0.7
@@ -138,7 +147,7 @@ def decide_and_observe(method, rng, n_rounds, n_people):
 @pytest.mark.parametrize(("horizon", "when"), [(20, (1, 2, 4, 8, 12)), (25, (1, 3, 5, 10, 15))])
 def test_every_stage_freezes_at_the_same_shares_of_the_horizon(horizon, when, rng):
     """At once, and after one, two, four and six tenths of the horizon."""
-    classifier = start(MOSTLY_GOOD, rng, n_history=3000, horizon=horizon)
+    classifier = start(MOSTLY_GOOD, rng, n_history=3000, horizon=horizon, learner=QUICK)
     (engine,) = classifier._engines
     for began in (1, when[-1] + 1):
         ids, outcome = decide_and_observe(classifier, rng, when[-1], n_people=1500)
@@ -184,7 +193,9 @@ def runs(request):
     """Return whether there is a monitor, and for each run its restarts and later rounds."""
     answers = []
     for rng in rngs(31, DRIFT_RUNS):
-        classifier = start(BETTER, rng, horizon=BEFORE + AFTER, monitor=request.param)
+        classifier = start(
+            BETTER, rng, horizon=BEFORE + AFTER, monitor=request.param, learner=QUICK
+        )
         play(classifier, BETTER, rng, n=DRIFT_BATCH, rounds=BEFORE)
         (engine,) = classifier._engines
         early = engine.stage.restarts

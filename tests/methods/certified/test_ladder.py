@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from methods.certified.known_truth import ALPHA, start, too_many
+from methods.certified.known_truth import ALPHA, QUICK, start, too_many
 from secondlook import (
     CertifiedClassifier,
     EqualGroups,
@@ -350,7 +350,9 @@ def test_certified_rounds_keep_the_bound_with_a_floor(rng):
     certified, floored = 0, 0.0
     for seed in range(4):
         own = np.random.default_rng(seed)
-        classifier = start(population, own, floor=FLOOR, strategy=GroupShare(), horizon=20)
+        classifier = start(
+            population, own, floor=FLOOR, strategy=GroupShare(), horizon=20, learner=QUICK
+        )
         for _ in range(20):
             batch = draw_applicants(population, 800, own)
             decided = classifier.decide(batch.people.X, sensitive_features=batch.people.group)
@@ -520,7 +522,9 @@ def test_certified_rounds_keep_the_bound_within_limits(floor, rng, tmp_path):
     for seed in range(3):
         own = np.random.default_rng(seed)
         limited = Limited(Uniform(), exclude=OneOf(1, (1,)))
-        classifier = start(population, own, floor=floor, strategy=limited, horizon=15)
+        classifier = start(
+            population, own, floor=floor, strategy=limited, horizon=15, learner=QUICK
+        )
         broken = False
         for _ in range(15):
             batch = draw_applicants(population, 600, own)

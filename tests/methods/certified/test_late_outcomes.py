@@ -6,10 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from methods.certified.controls import Overtaking, with_engine
-from methods.certified.known_truth import DELTA, Flat, Slope, start, too_many
+from methods.certified.known_truth import DELTA, QUICK, Flat, Slope, start, too_many
 from secondlook import CertifiedClassifier
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import Uniform
@@ -231,7 +230,7 @@ def test_only_recorded_outcomes_can_be_corrected():
 
 def test_levels_of_any_number_of_restarts_stay_within_delta():
     """With horizon 1 all five ladders of a stage are frozen at once, and all levels spent."""
-    desk = Desk(horizon=1)
+    desk = Desk(horizon=1, learner=QUICK)
     desk.rounds(25)
     assert desk.classifier.rounds_[-1].n_outcomes >= 600
     spent = [desk.engine.delta_spent]
@@ -292,7 +291,7 @@ def test_tests_that_are_held_up_name_the_round_and_the_applicants():
     """Decide warns, the record says so without names, and withdrawing lets rounds enter."""
     rng = np.random.default_rng(0)
     past, names = draw_applicants(Slope(), 200, rng), [f"past {i}" for i in range(200)]
-    classifier = CertifiedClassifier(learner=LogisticRegression(), horizon=39, random_state=0)
+    classifier = CertifiedClassifier(learner=QUICK, horizon=39, random_state=0)
     classifier.fit(past.people.X, past.outcome, ids=names)
     silent = {}  # two applicants of each of the first rounds
     for t in range(1, 9):
