@@ -275,6 +275,7 @@ def test_settings_are_words_without_the_seed(lender, hostile_lender):
     assert rows["Utility"].startswith("accepting a good applicant earns 200, a bad one loses 300,")
     assert rows["Strategy"] == "group share (within score weighted)"
     assert rows["Thresholds"] == "shared"
+    assert rows["Attributes"] == "each combination of protected attributes is a group"
     assert not any("seed" in name.lower() or "random" in name.lower() for name in rows)
     in_euros = page(hostile_lender[1], about={"currency": "EUR"})
     assert (

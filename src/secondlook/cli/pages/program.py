@@ -80,6 +80,14 @@ _LEARNERS = {
     "ConstrainedLogistic": "a logistic model",
     "Pipeline": "steps",
 }
+_CHOICES = {
+    "attributes crossed": "each combination of protected attributes is a group",
+    "attributes side_by_side": "each protected attribute is looked at separately",
+    "certify overall": "one certificate for all applicants",
+    "certify per_group": "a certificate for each group",
+    "ranks overall": "applicants are ranked among all others",
+    "ranks within_group": "applicants are ranked within their own group",
+}
 # Settings with a row of their own, and the seed, which determines who will be drawn.
 _ROWS = [
     *("alpha", "budget", "delta", "group_mode", "learner", "maturity", "patience", "utility"),
@@ -706,7 +714,7 @@ def _setting_rows(summary: Summary, details: Details) -> Iterator[tuple[str, str
     yield "Personal data", f"kept for {retention_months(about)} months, or longer under a hold"
     for key, value in promise.settings.items():
         if key not in _ROWS and value is not None:
-            yield key.replace("_", " ").capitalize(), _described(value)
+            yield key.replace("_", " ").capitalize(), _in_words(key, value)
 
 
 def _features(says: dict[str, Any]) -> str:
@@ -734,6 +742,28 @@ def _missing_values(about: dict[str, Any]) -> str:
     columns, words = ", ".join(about["missing"]), ", ".join(about.get("missing_values", ()))
     may = f"allowed in {columns}" if columns else "rows with missing features are refused"
     return f"{may}; {words} means missing" if words else may
+
+
+def _in_words(key: str, value: Any) -> str:
+    """Return what a setting means.
+
+    Examples
+    --------
+    >>> _in_words("ranks", "within_group"), _in_words("horizon", 24)
+    ('applicants are ranked within their own group', 'about 24 rounds are expected')
+    """
+    if f"{key} {value}" in _CHOICES:
+        return _CHOICES[f"{key} {value}"]
+    if key == "horizon":
+        return f"about {counted(value, 'round is', 'rounds are')} expected"
+    if key in ("floor", "monitor") and not value:
+        return "none"
+    if key == "floor":
+        return f"every applicant has a chance, of {percent(value)} on average"
+    if key == "monitor":
+        chance = percent(value)
+        return f"certificates are dropped if mistakes drift; a false alarm has {chance} probability"
+    return _described(value)
 
 
 def _described(value: Any) -> str:
