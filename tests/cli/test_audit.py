@@ -23,6 +23,7 @@ from secondlook.cli.pack import escaped
 from secondlook.cli.pages.audit import DECIDED, audit_page
 from secondlook.ledger import Program
 
+FDR = "false_discovery_rate"
 TABLES = ("policies", "groups", "gaps", "unknown", "calibration", "drift")
 FILES = {"README.md", "report.html", "model_card.md", "verify.json", "verify.txt"}
 FILES |= {"checkpoint.txt"} | {f"{name}.{end}" for name in TABLES for end in ("csv", "json")}
@@ -205,6 +206,28 @@ def test_the_best_cut_off_has_no_lead_if_intervals_overlap(url):
     assert profit.low < own.high
     assert "intervals overlap" in said(profit)
     assert "overlap" not in said(replace(profit, low=own.high + 1))
+
+
+def test_the_first_screen_names_groups_and_directions(url):
+    audited = _audited(url, None, {}, "", "cut", True, None, True)
+    highs = {row.group: row.high for row in audited.groups.measured if row.measure == FDR}
+    (low, _), (high, broken) = sorted((highs[name], name) for name in highs if name)
+
+    def page(alpha, **changes):
+        decided = replace(audited.decided, alpha=alpha)
+        changed = replace(audited, policies={**audited.policies, DECIDED: decided}, **changes)
+        return audit_page(changed)
+
+    assert page(high).cards[0].text.endswith("It is kept in every group.")
+    assert page((low + high) / 2).cards[0].text.endswith(f" kept for sex {broken}.")
+    part = replace(audited.calibration[0], score=0.5, low=0.4, high=0.6)
+    scores = [part, replace(part, score=0.3), replace(part, score=0.35), replace(part, score=0.7)]
+    said = "too low in 2 and too high in 1 of 4 ranges"
+    assert f"Scores are {said}." in page(0.15, calibration=scores).verdict
+    assert "Scores" not in page(0.15, calibration=[part]).verdict
+    findings = [replace(audited.groups.findings[0], answer=word) for word in ("real", "open")]
+    found = replace(audited.groups, findings=tuple(findings))
+    assert "1 gap between groups is real, and 1 is open." in page(0.15, groups=found).verdict
 
 
 def test_printed_lines_begin_with_the_verdict(url):

@@ -166,7 +166,7 @@ class UnknownSlice:
     of_groups: Mapping[str, float]
 
     def __str__(self) -> str:
-        return ", ".join(map(str, self.conditions)) or "all applicants"
+        return " and ".join(map(str, self.conditions)) or "all applicants"
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,9 @@ class UnknownMap:
                 yield f"They make up {', '.join(shares)}."
             outcomes = sum(each.still_needed for each in missing)
             cost = sum(each.cost_at_most for each in missing)
+            them = "each slice" if len(missing) > 1 else "them"
             yield (
-                f"Learning about them takes {counted(outcomes, 'more outcome')}, which cost at "
+                f"Having {self.needed} outcomes of {them} takes {outcomes:,} more, which cost at "
                 f"most {amount(cost)} ({amount(cost / outcomes)} for each bad one)."
                 if outcomes
                 else "Their pending outcomes are enough to learn about them."
@@ -306,9 +307,8 @@ def unknown(
     >>> outcome = np.where(accepted, rng.random(3000) < 0.8, np.nan)
     >>> log = DecisionLog(accepted, propensity, outcome, X=pd.DataFrame({"income": income}))
     >>> print(unknown(log).verdict())
-    The record says nothing about 592 of 3,000 applicants (19.7 %): income below 1,200. Learning \
-about them takes 30 more outcomes, which cost at most 30 (1 for each bad \
-one).
+    The record says nothing about 592 of 3,000 applicants (19.7 %): income below 1,200. Having \
+30 outcomes of them takes 30 more, which cost at most 30 (1 for each bad one).
     """
     for name, value in (("needed", needed), ("depth", depth)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -25,6 +25,7 @@ __all__ += ["group_texts", "rounds_used", "verdict"]
 
 Cell = str | tuple[str, str]
 DECIDED = "as decided"  # the name of the program's own policy
+_MOST_NAMED = 2  # groups in a sentence
 GROUP_MEASURES = {
     "selection_rate": "Accepted",
     "false_discovery_rate": "Bad among the accepted",
@@ -34,7 +35,7 @@ GROUP_MEASURES = {
 }
 LIMITS = (
     "Outcomes of rejected applicants are not known. Estimates about them rest on applicants who "
-    "were accepted with a known, small probability.",
+    "were accepted with a known probability below 1.",
     "Where nobody like an applicant was ever accepted, nothing can be estimated: the answer is not "
     "identified, with bounds.",
     "Intervals hold if applicants of all rounds come from one population. Drift makes them wrong.",
@@ -138,9 +139,11 @@ def audit_page(audited: Audited) -> Page:
     ]
     caption = (
         "Mistakes that policies would make which accept from a recorded score on, with intervals "
-        "that hold at all times. Thick bars: not identified, only bounds are known. Where fewer "
-        "than 100 outcomes are known, a bar may leave the chart."
+        "that hold at all times. Where fewer than 100 outcomes are known, a bar may leave the "
+        "chart."
     )
+    if not all(one.identified for one in audited.cuts.values()):
+        caption += " Thick bars: not identified, only bounds are known."
     figure = None
     if audited.cuts:
         drawn = plot.cut_offs(audited.cuts, measures=["false_discovery_rate"])
@@ -192,10 +195,11 @@ def verdict(audited: Audited) -> str:
             f"{never:,} of the accepted will never have an outcome (withdrawn, or rejected by "
             f"hand); estimates count them as bad."
         )
-    real = audited.real_gaps
+    real, n_open = len(audited.real_gaps), sum(f.answer == "open" for f in audited.groups.findings)
     if real:
+        more = f", and {n_open} {'are' if n_open > 1 else 'is'} open" if n_open else ""
         parts.append(
-            f"{counted(len(real), 'gap')} between groups {'are' if len(real) > 1 else 'is'} real."
+            f"{counted(real, 'gap')} between groups {'are' if real > 1 else 'is'} real{more}."
         )
     elif audited.groups.findings:
         parts.append("No gap between groups is shown to be real.")
@@ -203,10 +207,17 @@ def verdict(audited: Audited) -> str:
         missing = sum(one.n_people for one in audited.unknown.unknown) / audited.unknown.n_people
         parts.append(f"The record says too little about {percent(missing)} of applicants.")
     if audited.miscalibrated:
-        n = len(audited.calibration)
-        parts.append(f"Scores are off in {len(audited.miscalibrated)} of {n} ranges.")
+        parts.append(f"Scores are {_off(audited)}.")
     fits = "The record is verified." if audited.verification.ok else "The record does not fit."
     return " ".join([*parts, fits])
+
+
+def _off(audited: Audited) -> str:
+    """Say in how many ranges scores are too low or too high."""
+    low = sum(part.score < part.low for part in audited.miscalibrated)
+    high = len(audited.miscalibrated) - low
+    sides = [f"too {side} in {n}" for n, side in ((low, "low"), (high, "high")) if n]
+    return f"{' and '.join(sides)} of {counted(len(audited.calibration), 'range')}"
 
 
 def _cards(audited: Audited) -> Iterator[Card]:
@@ -217,6 +228,8 @@ def _cards(audited: Audited) -> Iterator[Card]:
         light = "green" if fdr.high <= alpha else "red" if fdr.low > alpha else "amber"
     bound = "" if alpha is None else f" The bound α is {percent(alpha)}."
     text = f"of the accepted are bad: {measured_range(fdr)} at all times.{bound}"
+    if alpha is not None and (above := _groups_not_shown(audited.groups, alpha)) is not None:
+        text += f" Not shown to be kept for {above}." if above else " It is kept in every group."
     yield Card("Mistakes", percent(fdr.value), text, light)
     yield _group_card(audited)
     if audited.unknown is not None:
@@ -234,15 +247,29 @@ def _cards(audited: Audited) -> Iterator[Card]:
                 f"{shown('profit', row.value, currency)} ({measured_range(row, currency)})"
                 for row in (profit, own)
             )
-            text = f"keeps α and would earn {earns} per applicant; as decided: {earned}."
+            text = (
+                f"would earn most of the cut-offs that are shown to keep α: {earns} per applicant; "
+                f"as decided: {earned}."
+            )
             if profit.low <= own.high and own.low <= profit.high:
                 text += " The intervals overlap, so neither is shown to earn more."
             yield Card("Best cut-off", best.policy, text)
     found = audited.verification
-    text = f"{counted(found.n_decisions, 'decision')} made again from the record."
+    text = (
+        f"{counted(found.n_decisions, 'decision')} made again from the record, with the same "
+        f"results. Whether outcomes were reported truly, a record cannot show."
+    )
     if not found.ok:
         text = str(found.problem)
     yield Card("Record", "fits" if found.ok else "broken", text, "green" if found.ok else "red")
+
+
+def _groups_not_shown(groups: GroupAudit, alpha: float) -> str | None:
+    """Return for which groups α is not shown to be kept; None if there is no group."""
+    rows = [r for r in groups.measured if r.group and r.measure == "false_discovery_rate"]
+    names = [f"{row.attribute} {row.group}" for row in rows if not row.high <= alpha]
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more if rows else None
 
 
 def _group_card(audited: Audited) -> Card:
@@ -264,7 +291,10 @@ def _unknown_card(found: UnknownMap) -> Card:
         text = f"Every slice of applicants has {found.needed} known outcomes or more."
         return Card("Unknown", "none", text, "green")
     n = sum(one.n_people for one in found.unknown)
-    text = f"of applicants are in slices with under {found.needed} known outcomes."
+    text = (
+        f"of applicants: fewer than {found.needed} outcomes of people like them are known. About "
+        f"others the record can say something."
+    )
     return Card("Unknown", percent(n / found.n_people), text, "amber")
 
 
@@ -401,10 +431,10 @@ def _calibration(audited: Audited) -> Section:
     )
     caption = "A point on the dashed line: as many are good as the score says."
     drawn = plot.calibration(audited.calibration)
-    off = len(audited.miscalibrated)
     n = counted(len(audited.calibration), "range")
-    where = f"outside it in {off}" if off else "inside it in all"
-    brief = f"The share of good has an interval, and the mean score is {where} of {n}."
+    brief = f"Mean scores are within the interval of the share of good in all of {n}."
+    if audited.miscalibrated:
+        brief = f"Mean scores are {_off(audited)}, by the interval of the share of good."
     table = Table("Ranges of scores", note, titles, rows)
     figure = Figure("figure-calibration", drawn, caption)
     return Section("calibration", "Calibration", brief, [figure, table])
@@ -438,7 +468,8 @@ def _drift(audited: Audited) -> Section:
     )
     worst = max(audited.drift, key=lambda row: row.stability)
     brief = (
-        f"The stability index of scores is at most {worst.stability:.2f}, in round {worst.round}."
+        f"The largest stability index of scores is {worst.stability:.2f}, in round {worst.round}; "
+        f"above 0.25 they have changed."
     )
     caption = "By round. A program learns, so its scores may move although applicants do not."
     drawn = plot.drift(audited.drift, alpha=audited.decided.alpha)

@@ -514,10 +514,11 @@ def certificate_section(summary: Summary) -> Section:
     if curve:
         note = (
             "What the best allowed policy would earn per applicant at each bound, estimated from "
-            "tested outcomes. Certified: its mistakes are at most this bound with confidence "
-            "1 − δ, each bound by itself. Decisions follow α only."
+            "tested outcomes. It accepts a best share for sure and some applicants below it by "
+            "chance, who count in earnings and mistakes. Certified: its mistakes are at most this "
+            "bound with confidence 1 − δ, each bound by itself. Decisions follow α only."
         )
-        titles = ["Bound", "Best share", "Earned per applicant", "Estimated mistakes", "Certified"]
+        titles = ["Bound", "For sure", "Earned per applicant", "Estimated mistakes", "Certified"]
         drawn = Figure("curve", plot.curve(summary), "What other bounds than α would earn.")
         parts += [drawn, Table("Earned at other bounds", note, titles, curve)]
     return Section("certificate", "Certificate", " ".join(_promised(summary)[1:3]), parts)
