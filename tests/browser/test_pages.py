@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from browser.checks import problems
 from browser.worlds import applicants, hostile, in_javascript, plain, program, results
 from cli.hostile_lender import run
 from secondlook.cli.pages.page import Figure, Page, Section, render
+from secondlook.cli.pages.program import write_program_report
 from secondlook.lab.experiments.results import write_results
+from secondlook.ledger.summary import read_details, summarise
 from test_tutorial import quick_run
 
 pytestmark = pytest.mark.xdist_group("browser")
+LARGEST = 5 * 2**20  # bytes
 
 
 def program_report(folder, spell):
@@ -43,6 +48,26 @@ def test_reports_with_hostile_names(browser, tmp_path, report):
 @pytest.mark.parametrize("report", [experiment_report, program_report, audit_report])
 def test_reports_with_other_names(browser, tmp_path, report, spell):
     assert problems(browser, report(tmp_path, spell)) == {}
+
+
+@pytest.mark.long
+def test_a_report_of_500_rounds(browser, tmp_path):
+    lender = program(tmp_path)
+    found = summarise(lender.ledger)
+    rounds = [found.rounds[t % len(found.rounds)] for t in range(500)]
+    found = replace(found, rounds=[replace(row, round=t + 1) for t, row in enumerate(rounds)])
+    file = tmp_path / "report.html"
+    write_program_report(found, read_details(lender.ledger, found), file, late=180)
+    assert file.stat().st_size < LARGEST
+    assert problems(browser, file) == {}
+
+
+@pytest.mark.long
+def test_a_report_of_54_methods(browser, tmp_path):
+    write_results(results(n_variants=48), tmp_path / "results.parquet")
+    run("report", tmp_path / "results.parquet", "-o", tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < LARGEST
+    assert problems(browser, tmp_path / "report.html") == {}
 
 
 NOTEBOOK = """<!doctype html><html lang="en" data-ready="yes"><head><meta charset="utf-8">

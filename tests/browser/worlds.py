@@ -22,6 +22,9 @@ HOSTILE = (
 )
 
 
+METHODS = ("plain", "mine", "certified-per-group", "no-exploration", "opt-offline", "ceiling")
+
+
 def plain(text):
     """Return a name as it is."""
     return text
@@ -88,14 +91,15 @@ def program(folder, spell=plain, n_rounds=4):
     return program
 
 
-def results(spell=plain):
+def results(spell=plain, n_variants=0):
     """Return the results of a small experiment, with users' names spelled in a way."""
     world = WorldSpec("lender", n_batch=200, n_rounds=5, past=({"rule": "policy"},))
+    variants = {f"cap {k}": {"method": "plain", "weight_cap": k} for k in range(1, n_variants + 1)}
     experiment = Experiment(
         "trial",
         world,
-        ("plain", "mine", "certified-per-group", "no-exploration", "opt-offline", "ceiling"),
-        variants={"mine": {"method": "explore-fair", "weight_cap": 7}},
+        (*METHODS, *variants),
+        variants={"mine": {"method": "explore-fair", "weight_cap": 7}} | variants,
         vary={"alpha": (0.1, 0.15)},
         repetitions=2,
     )
