@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any, SupportsIndex, TypeVar, overload
@@ -73,7 +74,7 @@ def _cell(tag: str, position: int, value: Any) -> str:
     return f'<{tag}{scope}{more} style="{style}">{_escaped(text)}</{tag}>'
 
 
-class Record:
+class Record(ABC):
     """A record that a notebook shows in words."""
 
     @property
@@ -84,9 +85,9 @@ class Record:
         """Return what it is, in one sentence."""
         return f"{self._noun.capitalize()} {next(iter(self._row().values()))}"
 
+    @abstractmethod
     def _row(self) -> dict[str, Any]:
         """Return what a table shows: values for readers by the titles of their columns."""
-        raise NotImplementedError
 
     def _notes(self) -> Iterable[str]:
         """Return sentences that explain it."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
-__all__ = ["amount", "counted", "date", "days", "people", "percent", "percents", "share"]
-__all__ += ["shortened", "times"]
+__all__ = ["amount", "counted", "date", "days", "first_of", "people", "percent", "percents"]
+__all__ += ["share", "shortened", "times"]
 
+_NAMED = 2  # names in a sentence
 _SHOWN = 40  # characters of a value in a message
 _TINY = 1e-5  # shares below it are written as such
 _LARGE = 9.99  # shares from it on have more than three digits
@@ -38,6 +40,18 @@ def people(n: int) -> str:
     ('1 person', '1,200 people')
     """
     return counted(n, "person", "people")
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Write the first two of some names, and how many more there are.
+
+    Examples
+    --------
+    >>> first_of(["a", "b"]), first_of(["a", "b", "c"])
+    ('a and b', 'a and b and 1 more')
+    """
+    more = len(names) - _NAMED
+    return " and ".join([*names[:_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
 def times(n: int) -> str:

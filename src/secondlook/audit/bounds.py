@@ -33,7 +33,7 @@ round, on the round's mean of Z. The other bets person by person and counts ever
 draw as not covered (w = 0), which leaves decisions that involved no draw. Both are fair because
 each applicant is accepted with probability p given the batch, and decisions without a draw are
 independent given it. (Which kinds there are should be known before the first round, and is decided
-by whether the log has a draw; a log whose first draws come late has changed its bets once.)
+by whether the log has a draw; a log with late first draws has changed its bets once.)
 
 If the policy changes as well, θ counts rounds by their size, and so must the bets: the first kind
 bets on ΣZ/N, where N is the size of the first round times 2^k. A gambler with too small an N would
@@ -64,7 +64,7 @@ Rows = NDArray[np.intp]
 CAPS = (1.0, 4.0, 16.0)  # W
 _SHARES: Floats = 0.95 * 0.5 ** np.arange(10.0)  # of what a gambler can lose at most with one bet
 _GRID = 256  # values of b among which the error is divided if a policy changes
-_STEPS = 2**18  # of the range, among whose ends a bound is found
+_STEPS = 2**18  # of the range; a bound is an end of one of them
 _LAST = 2.0**-20
 _FEW = 0.5  # distinct values, as a share of rows, from which on counting them saves time
 _NUMBERS = 100_000  # that are computed at once, and fit into a fast cache
@@ -160,7 +160,7 @@ class Bets:
         per_round: bool = False,
         changes: bool = False,
     ) -> Bets:
-        """Collect the bets on applicants, whose rounds are in order.
+        """Collect the bets on applicants, in the order of their rounds.
 
         Parameters
         ----------
@@ -332,19 +332,18 @@ def profit_bounds(
     utility: Utility,
 ) -> tuple[float, float]:
     """Return bounds of what accepting earns over rejecting, per applicant."""
-    gains = (0.0, utility.gain_good, utility.gain_bad)
-    low, high = min(gains), max(gains)
-    if low == high:
+    good, bad = utility.gain_good, utility.gain_bad
+    if good == bad == 0:
         return 0.0, 0.0
 
     def bound(good: float, bad: float, counts: Floats) -> float:
-        """Return an upper bound of the mean, as a share of the way from ``least`` to ``most``."""
+        """Return an upper bound if the good and the bad earn these, and ``counts`` are bad."""
         least, most = min(0.0, good, bad), max(0.0, good, bad)
-        span, favourable = most - least, max(good, bad)
+        span = most - least
         bets = []
         for part in covered:
             # What is not covered earns the most that it can.
-            earned = part.weight * (good + (bad - good) * counts) + part.rem * favourable
+            earned = part.weight * (good + (bad - good) * counts) + part.rem * max(good, bad)
             v = (earned - least) / span
             largest = ((part.cap + 1) * most - least) / span
             bets.append(
@@ -359,6 +358,5 @@ def profit_bounds(
             )
         return least + span * upper_bound(bets, error / 2, changes=changes)
 
-    good, bad = utility.gain_good, utility.gain_bad
     favourable, unfavourable = (best, worst) if good >= bad else (worst, best)
     return -bound(-good, -bad, unfavourable), bound(good, bad, favourable)

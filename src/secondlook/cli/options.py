@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -291,14 +291,14 @@ Groups = Annotated[
     typer.Option("--groups/--no-groups", help="Count groups too, if you are allowed to read them."),
 ]
 
-_TRACEBACK = "SECONDLOOK_TRACEBACK"  # a variable: print where an unexpected error arose
-# Packages that may be missing, and the extra that installs them.
-# What the library's messages ask for, as options of commands.
-_AS_OPTIONS = {
+# What messages about a log ask for in Python, and the options that are it in a shell.
+LOG_OPTIONS = {
     "pending='worst'": "--pending worst",
     "with pos_label": "with --pos-label",
     "with features": "with --feature",
 }
+_TRACEBACK = "SECONDLOOK_TRACEBACK"  # a variable: print where an unexpected error arose
+# Packages that may be missing, and the extra that installs them.
 _EXTRAS = {
     "altair": "experiments",
     "jinja2": "experiments",
@@ -436,8 +436,16 @@ def not_installed_message(command: str, error: ModuleNotFoundError) -> str:
 
 
 @contextmanager
-def errors(json: bool) -> Iterator[None]:
-    """Print an error as one sentence on standard error, and exit with its code."""
+def errors(json: bool, options: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Print an error as one sentence on standard error, and exit with its code.
+
+    Parameters
+    ----------
+    json
+        Whether to print it as JSON too.
+    options
+        Words of the library's messages that are options of this command.
+    """
     try:
         yield
     except (typer.Exit, typer.Abort, BrokenPipeError):
@@ -447,6 +455,8 @@ def errors(json: bool) -> Iterator[None]:
         raise SystemExit(130) from None
     except Exception as error:
         code, message = _code_and_message(error)
+        for words, option in (options or {}).items():
+            message = message.replace(words, option)
         if json:
             print_json({"error": message, "code": code})
         print_error(message)
@@ -456,10 +466,7 @@ def errors(json: bool) -> Iterator[None]:
 def _code_and_message(error: Exception) -> tuple[int, str]:
     """Return the exit code of an error, and its sentence."""
     if isinstance(error, InputError):
-        message = str(error)
-        for words, option in _AS_OPTIONS.items():
-            message = message.replace(words, option)
-        return 3 if isinstance(error, UnavailableError) else 2, message
+        return 3 if isinstance(error, UnavailableError) else 2, str(error)
     if isinstance(error, ModuleNotFoundError) and _package(error) in _EXTRAS:
         return 2, not_installed_message("this command", error)
     if os.environ.get(_TRACEBACK):

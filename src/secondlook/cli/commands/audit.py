@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from secondlook.cli.options import (
+    LOG_OPTIONS,
     VERIFICATION_FAILED,
     Groups,
     Json,
@@ -55,12 +56,13 @@ def audit(
     """Write the validation pack of a program: report, model card, tables, proof, checkpoint.
 
     The pack says how the decisions did and how other policies would have done, whether gaps between
-    groups are real or selection, about whom the record says nothing, and whether scores are
-    calibrated. The ledger is verified; if it does not fit, the pack says so and the exit code is 4.
+    groups are real or selection, which applicants the record says nothing about, and whether scores
+    are calibrated. The ledger is verified; if it does not fit, the pack says so and the exit code
+    is 4.
 
     Example: secondlook audit sqlite:///lender.db -o pack/ --purpose "Consumer loans"
     """
-    with errors(json):
+    with errors(json, LOG_OPTIONS):
         from secondlook.cli.commands.evaluate import rules  # noqa: PLC0415
 
         url, asked = ledger_url(place, ledger), rules(policy)

@@ -11,6 +11,7 @@ import typer
 
 from secondlook.cli.files.tables import check_apart, check_writable, ledger_files
 from secondlook.cli.options import (
+    LOG_OPTIONS,
     Groups,
     Json,
     MaybeLedgerUrl,
@@ -130,7 +131,7 @@ def evaluate(
         bool,
         typer.Option(
             "--mixture",
-            help="On a ledger whose rounds are all complete: also estimate with the mean "
+            help="On a ledger with complete rounds only: also estimate with the mean "
             "probability over all stored policies, for policies that do not read the score; takes "
             "time.",
         ),
@@ -149,12 +150,12 @@ def evaluate(
 
     A policy is a column, a comparison and a number; score is the score recorded with each decision.
     Its rates are estimated from accepted applicants, weighted by the probability with which they
-    were accepted. Where the record says nothing about applicants whom the policy would accept, the
+    were accepted. Where the record says nothing about applicants that the policy would accept, the
     answer is "not identified", with bounds.
 
     Example: secondlook evaluate sqlite:///lender.db --policy 'score >= 0.85'
     """
-    with errors(json):
+    with errors(json, LOG_OPTIONS):
         from secondlook.cli.files.logs import LogColumns, read_log  # noqa: PLC0415 - slow to import
 
         names = LogColumns(

@@ -481,10 +481,10 @@ def _empty_message(empty: dict[str, int]) -> list[str]:
     Examples
     --------
     >>> _empty_message({"not_yet_known": 3, "known_already": 1, "not_accepted": 0})
-    ['Empty for 4 people, for whom nothing was recorded: 3 not yet known, 1 known already.']
+    ['Empty for 4 people, without a change of the record: 3 not yet known, 1 known already.']
     """
     n = sum(empty.values())
     if not n:
         return []
     parts = ", ".join(f"{count:,} {key.replace('_', ' ')}" for key, count in empty.items() if count)
-    return [f"Empty for {people(n)}, for whom nothing was recorded: {parts}."]
+    return [f"Empty for {people(n)}, without a change of the record: {parts}."]
