@@ -115,7 +115,7 @@ def test_probabilities_that_contradict_the_decisions_are_refused(rng):
     for wrong in (taken, np.full(4000, 0.6)):
         with pytest.raises(InputError, match="probabilities contradict the decisions"):
             DecisionLog(accepted, wrong, outcome)
-    with pytest.raises(InputError, match="of everybody who applied"):
+    with pytest.raises(InputError, match="of every applicant, not"):
         DecisionLog(accepted[accepted], p[accepted], outcome[accepted])
     assert DecisionLog([True], [1 + 1e-12], [1]).propensity.tolist() == [1.0]
 

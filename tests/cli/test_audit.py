@@ -123,7 +123,7 @@ def test_the_model_card_says_everything(written):
     headings = re.findall(r"^## (.+)$", card, re.M)
     assert headings == [
         *("Purpose", "Data", "Settings", "Policies in use", "Certificates", "Performance"),
-        *("Groups", "Applicants about whom little is known", "What the record cannot say", "Proof"),
+        *("Groups", "Applicants that little is known about", "What the record cannot say", "Proof"),
     ]
     assert "Loans for \\*everybody\\*" in card
     assert said["verdict"] in card

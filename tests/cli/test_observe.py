@@ -160,7 +160,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     assert (again["corrections"], again["known_already"]) == (0, 7)
     assert program.checkpoint() == head
     output = call("observe", "outcomes.csv").stdout
-    assert "0 outcomes recorded, 7 known already.\nEmpty for 1 person, for whom nothing" in output
+    assert "0 outcomes recorded, 7 known already.\nEmpty for 1 person, without a change" in output
     assert "Not read: the columns 'remark'.\n" in output
     assert verify(program.ledger).ok
 
@@ -309,7 +309,7 @@ def test_empty_outcome_records_nothing_and_is_reported(decided):
     assert result["pending"] == 2
     assert result["refused"]["reasons"] == {"the id was never decided on, or is erased": 1}
     assert (
-        "0 outcomes recorded.\nEmpty for 4 people, for whom nothing was recorded: 2 not yet "
+        "0 outcomes recorded.\nEmpty for 4 people, without a change of the record: 2 not yet "
         "known, 1 known already, 1 not accepted.\n"
     ) in call("observe", "outcomes.csv").stdout
     assert program.checkpoint() == head

@@ -63,7 +63,7 @@ def fit_bad(log: DecisionLog, usable: Bools, rng: np.random.Generator) -> Floats
     log
         The log.
     usable
-        Whose outcomes may be used.
+        Applicants with outcomes that may be used.
     rng
         Divides applicants into folds.
     """

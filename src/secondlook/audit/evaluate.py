@@ -161,10 +161,10 @@ class Diagnostics:
     hardly_covered
         Share of the policy's acceptances that the log hardly covers (``uncovered``).
     never_known
-        Accepted applicants whose outcome will never be known; they count as bad in estimates, and
+        Accepted applicants with an outcome never to be known; they count as bad in estimates, and
         as the worst case in each bound.
     left_out
-        Applicants about whom the policy cannot say anything, as their features are erased.
+        Applicants that the policy says nothing about, as their features are erased.
     """
 
     effective_sample_size: float
@@ -793,11 +793,11 @@ def _hidden_range(pi: Floats, p: Floats, bad: Bools, gamma: float) -> tuple[floa
 
 
 def uncovered(pi: Floats, p: Floats, *, estimated: bool = False) -> Bools:
-    """Return the applicants whom a policy may accept, and of whom a log hardly has outcomes.
+    """Return applicants that a policy may accept and that a log hardly covers with outcomes.
 
     Each had less than a fiftieth of the policy's chance, and all of them together, with the
     smallest chances first, let expect fewer than 100 outcomes. An estimated probability below 5 %
-    covers nobody, as a model cannot tell small chances from none.
+    covers no applicant, as a model cannot tell small chances from none.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ calibration           of the accepted: mean    of all: mean score − (1 − cor
                       score − share of good
 ====================  =======================  ==============================================
 
-``bad_rate`` is the share of bad outcomes if everybody were accepted; the record shows the share
+``bad_rate`` is the share of bad outcomes if all were accepted; the record shows the share
 among the accepted in its place. Bounds without assumptions let the outcomes that are not known all
 be good, or all bad.
 
@@ -491,7 +491,7 @@ def _bad(good: Floats) -> tuple[Floats, Floats]:
 
 
 def _bad_rate_bounds(log: DecisionLog, rows: Rows, error: float) -> Ends:
-    """Return bounds of the share of bad if everybody were accepted; rows are in order of rounds."""
+    """Return bounds of the share of bad if all were accepted; rows are in order of rounds."""
     a, p, drawn = log.accepted[rows], log.propensity[rows], log.drawn[rows]
     covered = cover(np.ones(rows.size), p, a, drawn)
     rounds = round_starts(log.round[rows])
@@ -517,7 +517,7 @@ def tpr_bounds(
     *,
     changes: bool,
 ) -> Ends:
-    """Return bounds of the share of the good whom the logged policy accepts; see the module.
+    """Return bounds of the share of good applicants that the logged policy accepts; see the module.
 
     Parameters
     ----------

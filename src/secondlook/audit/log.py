@@ -32,7 +32,7 @@ _USUAL: dict[Any, set[Any]] = {"good": {"bad", "good"}, 1: {0, 1}}  # outcomes, 
 _RANGES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)  # of probabilities that are compared
 _SIGMAS, _ENOUGH = 6.0, 10.0  # how far acceptances may be off, given so much variance
 _ROUNDING = 1e-9
-_NEVER = "indeterminate"  # its outcome of an applicant about whom nothing will ever be known
+_NEVER = "indeterminate"  # its outcome of an applicant if none will ever be known
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class DecisionLog:
         Groups: one column or several.
     round
         The round of each decision; None means that all were made in one. Rounds are numbered
-        from 1; round 0 is a history, whose probabilities are estimated.
+        from 1; round 0 is a history, with estimated probabilities.
     score
         The score recorded with each decision.
     drawn
@@ -93,9 +93,9 @@ class DecisionLog:
         Each applicant's mean probability of acceptance over the policies of all rounds, weighted by
         their numbers of applicants; it needs stored policies.
     never
-        Accepted applicants whose outcome will never be known.
+        Accepted applicants with an outcome that will never be known.
     erased
-        Applicants whose features and groups were erased.
+        Applicants with erased features and groups.
     features
         The columns of ``X`` that models may use; None means all. Rules may use any.
     estimated
@@ -210,7 +210,7 @@ happened; find the probability with which its policy accepted it.
         features
             Columns that models may use. All further columns are kept for rules, but models use
             none of them unless they are named: a column such as the date of an outcome would tell
-            what nobody knew at the decision.
+            what was not known at the decision.
         estimated, pos_label
             As for ``DecisionLog``.
         """
@@ -357,7 +357,7 @@ happened; find the probability with which its policy accepted it.
                     f"the probabilities contradict the decisions: {a[here].sum():,} of "
                     f"{here.sum():,} applicants with probabilities from {p[here].min():.3g} to "
                     f"{p[here].max():.3g} were accepted, and {expected:,.0f} are expected; pass "
-                    f"the probability of acceptance of everybody who applied, not that of the "
+                    f"the probability of acceptance of every applicant, not that of the "
                     f"decision taken."
                 )
 

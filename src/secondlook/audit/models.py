@@ -40,7 +40,7 @@ def cross_fitted(
     X, categories
         Columns of numbers, and which of them are codes of categories.
     target, usable
-        What to predict, and for whom it is known.
+        What to predict, and for which rows it is known.
     n_folds
         Number of folds.
     rng

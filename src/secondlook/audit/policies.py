@@ -84,7 +84,7 @@ class Rule:
         return Rule(found["column"], found["comparison"], number)
 
     def of(self, log: DecisionLog) -> Chances:
-        """Return whom the rule accepts."""
+        """Return which applicants the rule accepts."""
         values, recorded = _values(log, self.column)
         pi = _COMPARISONS[self.comparison](values, self.number).astype(np.float64)
         name = f"recorded {self}" if recorded else str(self)
@@ -100,7 +100,7 @@ class Challenger:
     model
         A scikit-learn classifier with ``predict_proba``, which gets the log's features.
     threshold
-        Applicants whose probability of a good outcome is at least this are accepted.
+        Applicants with at least this probability of a good outcome are accepted.
     trained_through
         The last round of the log that the model, or the choice of its threshold, has seen in any
         form; 0 if it has seen the history only, −1 if not even that. It is judged on later rounds
@@ -118,7 +118,7 @@ class Challenger:
     pos_label: Any = None
 
     def of(self, log: DecisionLog) -> Chances:
-        """Return whom the challenger accepts."""
+        """Return which applicants the challenger accepts."""
         X = _features(log)
         classes = list(getattr(self.model, "classes_", ()))
         if len(classes) != 2 or not hasattr(self.model, "predict_proba"):

@@ -1,4 +1,4 @@
-"""The map of applicants about whom a log says nothing, and what it would cost to learn about them.
+"""The map of applicants that a log says nothing about, and what learning about them would cost.
 
 A shallow tree over the features divides applicants into **slices** that differ in how likely
 acceptance was. It is fitted to √p, because a chance of 0 differs from one of 5 % more than 60 %
@@ -123,7 +123,7 @@ class UnknownSlice:
         Mean and largest probability of acceptance: logged, or over all rounds' policies if the log
         has the mixture.
     n_without_chance
-        Applicants whose probability is 0.
+        Applicants with a probability of 0.
     expected
         Expected number of acceptances, the sum of the probabilities.
     n_accepted, n_outcomes, n_pending
@@ -171,7 +171,7 @@ class UnknownSlice:
 
 @dataclass(frozen=True)
 class UnknownMap:
-    """The map of applicants about whom a log says nothing.
+    """The map of applicants that a log says nothing about.
 
     Attributes
     ----------
@@ -205,7 +205,7 @@ class UnknownMap:
         return {name: sum(each.of_groups[name] for each in self.unknown) for name in groups}
 
     def verdict(self) -> str:
-        """Return about whom the record says nothing, in a few sentences."""
+        """Return which applicants the record says nothing about, in a few sentences."""
         return " ".join(self._sentences())
 
     def _sentences(self) -> Iterator[str]:
@@ -279,7 +279,7 @@ def unknown(
     explore: float = 0.1,
     depth: int = 3,
 ) -> UnknownMap:
-    """Return the map of applicants about whom the record says nothing.
+    """Return the map of applicants that the record says nothing about.
 
     Parameters
     ----------
@@ -438,9 +438,9 @@ def _slices(
     """Yield slices that differ in the chance of acceptance, with their applicants."""
     smallest = max(_TIMES * needed, math.ceil(_SMALLEST * len(log)))
     questions = [*_questions(log, smallest)]
-    everybody = np.arange(len(log))
+    all_rows = np.arange(len(log))
     if not questions:  # categories that hardly anyone has
-        yield (), everybody
+        yield (), all_rows
         return
     ranks = np.stack([question.ranks for question in questions], axis=1)
     fitted = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=smallest, random_state=0)
@@ -467,7 +467,7 @@ def _slices(
             condition = question.side(asked.get(key), split, to_left == is_left, is_left)
             yield from below(child, side, asked | {key: condition})
 
-    yield from below(0, everybody, {})
+    yield from below(0, all_rows, {})
 
 
 def _rounded(least: float, most: float, kind: str) -> float:

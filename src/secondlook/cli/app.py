@@ -112,7 +112,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Give applicants a second look whom a model would reject, and measure the effect.",
+    help="Give rejected applicants a second look, and measure the effect.",
     epilog="Example: secondlook reproduce german --repetitions 10",
 )
 

@@ -159,7 +159,7 @@ def _card(audited: Audited) -> Iterator[str]:
     yield from _performance(audited)
     yield from _heading("Groups")
     yield from _group_lines(audited)
-    yield from _heading("Applicants about whom little is known")
+    yield from _heading("Applicants that little is known about")
     found = audited.unknown
     yield escaped(found.verdict()) if found is not None else "The log has no features to tell."
     yield from _heading("What the record cannot say")

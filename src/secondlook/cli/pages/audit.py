@@ -18,14 +18,13 @@ from secondlook.cli.pages.program import certificate_section, settings_section
 from secondlook.ledger.health import LIGHTS
 from secondlook.ledger.summary import Details, Summary
 from secondlook.ledger.verification.walk import Verification
-from secondlook.words import amount, counted, date, people, percent, percents
+from secondlook.words import amount, counted, date, first_of, people, percent, percents
 
 __all__ = ["DECIDED", "GROUP_MEASURES", "LIMITS", "Audited", "audit_html", "audit_page"]
 __all__ += ["group_texts", "rounds_used", "verdict"]
 
 Cell = str | tuple[str, str]
 DECIDED = "as decided"  # the name of the program's own policy
-_MOST_NAMED = 2  # groups in a sentence
 GROUP_MEASURES = {
     "selection_rate": "Accepted",
     "false_discovery_rate": "Bad among the accepted",
@@ -36,7 +35,7 @@ GROUP_MEASURES = {
 LIMITS = (
     "Outcomes of rejected applicants are not known. Estimates about them rest on applicants who "
     "were accepted with a known probability below 1.",
-    "Where nobody like an applicant was ever accepted, nothing can be estimated: the answer is not "
+    "Where no similar applicant was ever accepted, nothing can be estimated: the answer is not "
     "identified, with bounds.",
     "Intervals hold if applicants of all rounds come from one population. Drift makes them wrong.",
     "Estimates are about the outcome as it is recorded, not about what else happened to people.",
@@ -105,7 +104,7 @@ class Audited:
 
     @property
     def miscalibrated(self) -> list[CalibrationBin]:
-        """The ranges of scores whose mean is outside the interval of the share of good."""
+        """The ranges of scores with a mean outside the interval of the share of good."""
         return [part for part in self.calibration if not part.low <= part.score <= part.high]
 
 
@@ -268,8 +267,7 @@ def _groups_not_shown(groups: GroupAudit, alpha: float) -> str | None:
     """Return for which groups α is not shown to be kept; None if there is no group."""
     rows = [r for r in groups.measured if r.group and r.measure == "false_discovery_rate"]
     names = [f"{row.attribute} {row.group}" for row in rows if not row.high <= alpha]
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return ", ".join(names[:_MOST_NAMED]) + more if rows else None
+    return first_of(names) if rows else None
 
 
 def _group_card(audited: Audited) -> Card:
@@ -353,7 +351,7 @@ def _policies(audited: Audited) -> Section:
     note = (
         "Estimates are self-normalised; the tables of the pack have the other estimators. Small "
         "print: intervals of one measure hold at all times for all policies together, or bounds "
-        "where a policy is not identified. Outcomes: known ones of applicants whom the policy may "
+        "where a policy is not identified. Outcomes: known ones of applicants that the policy may "
         "accept. Worth: as many of equal weight would say as much."
     )
     table = Table("Policies", note, titles, rows)

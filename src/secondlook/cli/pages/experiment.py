@@ -55,7 +55,7 @@ _OVER_ROUNDS = {
     "acceptance_rate": "Share of applicants accepted, round by round",
 }
 _EXPLORED = {
-    "exploit_share": "Share of applicants known well enough, whom no one needs to explore",
+    "exploit_share": "Share of applicants known well enough, so that they need not be explored",
     "explored_share": "Share of applicants explored",
 }
 
@@ -244,7 +244,7 @@ class _Experiment:
         note = (
             f"Earned in the last {counted(verdict.late_rounds, 'round')}; mistakes in all rounds, "
             f"with 95 % intervals. "
-            f"References know outcomes that nobody can observe. Certified: share of rounds; a "
+            f"References know outcomes that cannot be observed. Certified: share of rounds; a "
             f"dash: the method gives no certificates."
         )
         titles += ["Certified", "Accepted"]

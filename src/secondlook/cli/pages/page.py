@@ -50,7 +50,7 @@ _TERMS = {
     "explored": "Accepted by a draw with known probability, in order to learn about applicants "
     "like them.",
     "exploited": "Accepted because enough is known about similar applicants.",
-    "ceiling": "What gradient boosting would earn within α if it knew the outcomes of everybody.",
+    "ceiling": "What gradient boosting would earn within α if it knew all outcomes.",
     "pending": "Accepted, and the outcome is not known yet.",
     "95 % interval": "If the whole were repeated many times, about 95 % of such intervals would "
     "contain the true value.",

@@ -35,7 +35,7 @@ from secondlook.ledger.outcomes import UnlikeExpected
 from secondlook.ledger.retention import MONTHS, retention_months
 from secondlook.ledger.summary import Change, Details, Outcomes, Rejections, RoundSummary, Summary
 from secondlook.people.likeness import Unlike
-from secondlook.words import amount, counted, date, days, people, percent, percents, times
+from secondlook.words import amount, counted, date, days, first_of, people, percent, percents, times
 
 __all__ = ["certificate_section", "program_page", "settings_section", "write_program_report"]
 
@@ -43,7 +43,7 @@ Cell = str | tuple[str, str]
 _BECAME = ("Good", "Bad", "Never known", "Pending")
 _OPTIONAL = ("α exploited", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
 _MOST_REASONS = 10
-_MOST_NAMED = 2  # groups, and things to do, in a sentence
+_MOST_NAMED = 2  # things to do, and certificates, in a sentence
 # What to do about a check that is not green, by its light if that matters.
 _TO_DO = {
     "mistakes red": "find out what changed before the next batch is decided",
@@ -150,7 +150,7 @@ def _verdict(summary: Summary, checks: Sequence[Check]) -> str:
     parts = []
     if above:
         sure = "" if any(c.light == "red" for c in above) else ", perhaps by chance"
-        named = _listed(
+        named = first_of(
             [f"{c.group}, where {percent(c.value)} of known outcomes are bad" for c in above]
         )
         parts = [f"Mistakes are above the bound for {named}{sure}. All applicants together:"]
@@ -200,11 +200,6 @@ def _groups_above(checks: Sequence[Check]) -> list[Check]:
     return [c for c in of_groups if c.light != "green" and c.value > c.bound]
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return " and ".join([*names[:_MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
-
-
 def _promised(summary: Summary) -> tuple[str, str, str, str]:
     """Return the state of the certificates as a word and a sentence, what is missing, a light."""
     last = {group: records[-1] for group, records in summary.ladders().items()}
@@ -213,7 +208,7 @@ def _promised(summary: Summary) -> tuple[str, str, str, str]:
     missing = " ".join(list(map(_missing, lacking, lacking.values()))[:_MOST_NAMED])
     if pilots and len(pilots) < len(last):
         word = f"{len(last) - len(pilots)} of {len(last)} groups"
-        return word, f"Certified, but not yet for {_listed(pilots)}.", missing, "amber"
+        return word, f"Certified, but not yet for {first_of(pilots)}.", missing, "amber"
     n, state = sum(row.certified for row in summary.rounds), summary.rounds[-1].certified
     run = list(takewhile(lambda row: row.certified == state, reversed(summary.rounds)))
     since = f"since round {run[-1].round}"
@@ -296,7 +291,7 @@ def _group_card(summary: Summary, checks: Sequence[Check]) -> Card:
     rates = {name: g.n_accepted / g.n_people for name, g in zip(names, known, strict=True)}
     value = "none above α" if bad else "–"
     if above:
-        value = f"{_listed([c.group for c in above])} above α"
+        value = f"{first_of([c.group for c in above])} above α"
     elif light != "green":
         value = "accepted unequally"
     return Card("Groups", value, f"{_ends('Bad', bad)} {_ends('Accepted', rates)}".strip(), light)

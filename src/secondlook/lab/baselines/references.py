@@ -1,4 +1,4 @@
-"""What full knowledge would earn: fixed rules that know everybody's outcome.
+"""What full knowledge would earn: fixed rules that know all outcomes.
 
 None of them is available in practice. Each is a score learned from all people of a data set, with
 the threshold of largest utility among those whose FDR among the same people is at most α.
@@ -44,7 +44,7 @@ _DECIMALS = 6  # of standardised features, which undoes the rounding of standard
 Score = Callable[[Floats, People], Floats]  # of standardised features, and of people as they were
 
 
-class _Everybody:
+class _Population:
     """All people of a source with their outcomes, standardised by all of them."""
 
     def __init__(self, source: Table | Population, groups: tuple[str, ...]) -> None:
@@ -75,12 +75,12 @@ class Reference(FixedRule):
     ----------
     world
         The world whose people it decides on.
-    everybody
+    population
         All people of the world's source.
     score
         Scores people.
     point
-        The threshold, and what it earns among everybody.
+        The threshold, and what it earns among all people.
 
     Attributes
     ----------
@@ -89,11 +89,11 @@ class Reference(FixedRule):
     """
 
     def __init__(
-        self, world: World, everybody: _Everybody, score: Score, point: OperatingPoint
+        self, world: World, population: _Population, score: Score, point: OperatingPoint
     ) -> None:
         self.point = point
         self._scale = world.scale
-        self._everybody = everybody
+        self._everybody = population
         self._model = score
         self._threshold = float(point.thresholds[0])
         self._judged: tuple[Floats, Floats] | None = None
@@ -135,11 +135,11 @@ def best_linear(
 ) -> Reference:
     """Return the best linear rule that a direct search finds; parameters as for `ceiling`."""
 
-    def searched(everybody: _Everybody) -> Score:
+    def searched(population: _Population) -> Score:
         rule, _ = search_linear_rule(
-            everybody.Z[everybody.row],
-            everybody.outcome,
-            everybody.weight,
+            population.Z[population.row],
+            population.outcome,
+            population.weight,
             utility=utility,
             max_fdr=alpha,
         )
@@ -151,12 +151,12 @@ def best_linear(
 def logistic_all_labels(
     world: World, utility: Utility, alpha: float, groups: tuple[str, ...] = ()
 ) -> Reference:
-    """Return logistic regression with everybody's label; parameters as for `ceiling`."""
+    """Return logistic regression with all labels; parameters as for `ceiling`."""
     return _reference(world, utility, alpha, groups, _logistic)
 
 
 # The last few scores by what they were learned from: all repetitions of a run share them.
-_LEARNED: dict[tuple[object, ...], tuple[_Everybody, Score, Floats]] = {}
+_LEARNED: dict[tuple[object, ...], tuple[_Population, Score, Floats]] = {}
 _KEPT = 8
 
 
@@ -165,7 +165,7 @@ def _reference(
     utility: Utility,
     alpha: float,
     groups: tuple[str, ...],
-    learn: Callable[[_Everybody], Score],
+    learn: Callable[[_Population], Score],
     task: tuple[object, ...] = (),
 ) -> Reference:
     """Return a reference; ``task`` is what the score depends on beside the people."""
@@ -174,44 +174,44 @@ def _reference(
     fingerprint = source.fingerprint if isinstance(source, Table) else joblib.hash(source)
     key = (learn.__name__, fingerprint, groups, *task)
     if key not in _LEARNED:
-        everybody = _Everybody(source, groups)
-        score = learn(everybody)
+        population = _Population(source, groups)
+        score = learn(population)
         if len(_LEARNED) == _KEPT:
             _LEARNED.pop(next(iter(_LEARNED)))
-        _LEARNED[key] = everybody, score, score(everybody.Z, everybody.whole.people)
-    everybody, score, scores = _LEARNED[key]
+        _LEARNED[key] = population, score, score(population.Z, population.whole.people)
+    population, score, scores = _LEARNED[key]
     point = shared_threshold(
-        scores[everybody.row],
-        everybody.outcome,
-        everybody.weight,
-        np.zeros(everybody.row.size, np.intp),
+        scores[population.row],
+        population.outcome,
+        population.weight,
+        np.zeros(population.row.size, np.intp),
         1,
         utility=utility,
         max_fdr=alpha,
     )
-    return Reference(world, everybody, score, point)
+    return Reference(world, population, score, point)
 
 
-def _truth(everybody: _Everybody) -> Score:
-    source = everybody.source
+def _truth(population: _Population) -> Score:
+    source = population.source
     assert not isinstance(source, Table)
     return lambda _, people: source.probability_good(people)
 
 
-def _logistic(everybody: _Everybody) -> Score:
+def _logistic(population: _Population) -> Score:
     model = ConstrainedLogistic().fit(
-        everybody.Z[everybody.row], everybody.outcome, sample_weight=everybody.weight
+        population.Z[population.row], population.outcome, sample_weight=population.weight
     )
     return lambda Z, _: np.asarray(model.predict_proba(Z)[:, 1])
 
 
-def _boosted(everybody: _Everybody) -> Score:
+def _boosted(population: _Population) -> Score:
     """Return scores by boosted trees of the other folds.
 
     People with the same features are in the same fold. So scores are a function of features, and
     a person who is drawn again, as in German credit, never meets a model that saw them.
     """
-    Z, outcome = everybody.Z, everybody.whole.good
+    Z, outcome = population.Z, population.whole.good
     n_values = np.array([np.unique(column).size for column in Z.T])
     encoded = np.flatnonzero((n_values > _MANY) & (n_values * _FEWEST <= len(Z)))
     fold = _fold(Z)

@@ -45,7 +45,7 @@ __all__ = [
 
 CEILING, LOGISTIC = "ceiling", "logistic-all-labels"
 CEILING_MEANS = (
-    "The ceiling is gradient boosting with everybody's label, cross-fitted, at the threshold that "
+    "The ceiling is gradient boosting with all labels, cross-fitted, at the threshold that "
     "earns most within α; where the truth is known, it is the exact optimum."
 )
 COMPARED = (
