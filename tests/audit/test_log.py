@@ -125,6 +125,7 @@ def test_an_export_is_read_as_one_only_if_nothing_else_is_asked_for():
     same |= {"score": 0.5, "override": None, "outcome": "good"}
     table = pd.DataFrame({"id": range(40), **same, "later": ["bad", "good"] * 20})
     assert DecisionLog.from_frame(table).outcome.mean() == 1
+    assert DecisionLog.from_frame(table.drop(columns="id")).outcome.mean() == 1
     assert DecisionLog.from_frame(table, outcome="later").outcome.mean() == 0.5
     assert DecisionLog.from_frame(table, estimated=True).estimated
     twice = pd.concat([table, table[:1]])

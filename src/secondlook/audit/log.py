@@ -400,14 +400,16 @@ def _of_export(table: Any) -> DecisionLog:
     features = table.select(names).rename({name: name[len(_FEATURE) :] for name in names})
     sensitive = table.select(groups).rename({name: name[len(_GROUP) :] for name in groups})
     accepted = as_array(table["accepted"]).astype(np.bool_)
-    # Where a person overruled the program, the outcome does not belong to the program's decision.
-    ids = [name for name in table["id"].to_list() if name is not None]
+    ids = []  # empty if they were left out, or are erased
+    if "id" in table.columns:
+        ids = [name for name in table["id"].to_list() if name is not None]
     if len({*ids}) < len(ids):
         twice = next(name for name, n in Counter(ids).items() if n > 1)
         raise InputError(
             f"the application {twice!r} is in the table more than once, and would count as several "
             f"people; leave each row once."
         )
+    # Where a person overruled the program, the outcome does not belong to the program's decision.
     overruled = np.array(
         [str(value) == "rejected" for value in table["override"].to_list()], np.bool_
     )
