@@ -13,7 +13,17 @@ from secondlook.audit.groups import GroupAudit, GroupFinding, GroupMeasure
 from secondlook.audit.scores import CalibrationBin, RoundDrift
 from secondlook.audit.unknown import UnknownMap
 from secondlook.cli.evaluations import measured_range, measured_value, remarks, rounds_of
-from secondlook.cli.pages.page import Card, Code, Figure, Page, Part, Section, Table, render
+from secondlook.cli.pages.page import (
+    Card,
+    Code,
+    Figure,
+    Page,
+    Part,
+    Section,
+    Table,
+    render,
+    unchecked,
+)
 from secondlook.cli.pages.program import certificate_section, settings_section
 from secondlook.ledger.health import LIGHTS
 from secondlook.ledger.summary import Details, Summary
@@ -108,6 +118,7 @@ class Audited:
         return [part for part in self.calibration if not part.low <= part.score <= part.high]
 
 
+@unchecked
 def audit_html(audited: Audited) -> str:
     """Return the report as one HTML file."""
     summary = audited.summary
