@@ -9,16 +9,16 @@ export OMP_NUM_THREADS = 1
 
 demo: .venv/experiments  ## a past that overlooked a group: which methods notice, with two reports
 	@rm -rf demo  # results of older code would be refused
-	@$(BIN)/secondlook simulate examples/worlds/demo.toml --out demo --ledger sqlite:///demo/ledger.db
-	@$(BIN)/secondlook report sqlite:///demo/ledger.db --out demo/program.html
+	@$(BIN)/fairchance simulate examples/worlds/demo.toml --out demo --ledger sqlite:///demo/ledger.db
+	@$(BIN)/fairchance report sqlite:///demo/ledger.db --out demo/program.html
 
 german: .venv/dev  ## everything on German credit: all methods, each option alone, the released code
-	$(BIN)/secondlook reproduce german --methods all --quick --repetitions 4 --out results/german/all
-	$(BIN)/secondlook reproduce german --methods plain --repetitions 10 --vary weight_cap=1,3,10,none --out results/german/weight-cap
-	$(BIN)/secondlook reproduce german --methods plain --repetitions 10 --vary first_round=matched,drawn,cut,learned --out results/german/round-1
-	$(BIN)/secondlook reproduce german --methods plain,both-fair --repetitions 10 --vary alpha=0.05,0.1,0.15,0.2,0.25,0.3 --out results/german/alpha
-	$(BIN)/secondlook reproduce german --methods plain,exploit-fair,explore-fair,both-fair --repetitions 5 --as-released --without A9 --out results/german/as-released
-	$(BIN)/secondlook simulate examples/worlds/paper-text.toml --out results/german/paper-text
+	$(BIN)/fairchance reproduce german --methods all --quick --repetitions 4 --out results/german/all
+	$(BIN)/fairchance reproduce german --methods plain --repetitions 10 --vary weight_cap=1,3,10,none --out results/german/weight-cap
+	$(BIN)/fairchance reproduce german --methods plain --repetitions 10 --vary first_round=matched,drawn,cut,learned --out results/german/round-1
+	$(BIN)/fairchance reproduce german --methods plain,both-fair --repetitions 10 --vary alpha=0.05,0.1,0.15,0.2,0.25,0.3 --out results/german/alpha
+	$(BIN)/fairchance reproduce german --methods plain,exploit-fair,explore-fair,both-fair --repetitions 5 --as-released --without A9 --out results/german/as-released
+	$(BIN)/fairchance simulate examples/worlds/paper-text.toml --out results/german/paper-text
 
 test: lint  ## everything that is checked, in a quarter of an hour
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
@@ -33,7 +33,7 @@ test-long: .venv/dev  ## what takes longer; run it before you call something don
 	$(BIN)/python -m pytest -n 2 -q -m long
 
 browser:  ## Chromium, in which tests look at the pages
-	@command -v chromium || command -v apt-get || { echo "Install Chromium, and set SECONDLOOK_CHROMIUM to its path."; exit 1; }
+	@command -v chromium || command -v apt-get || { echo "Install Chromium, and set FAIRCHANCE_CHROMIUM to its path."; exit 1; }
 	@command -v chromium >/dev/null || { [ $$(id -u) = 0 ] || sudo=sudo; $$sudo apt-get update && $$sudo apt-get install -y chromium; }
 
 tutorial: .venv/dev  ## docs/tutorial.ipynb, run again, with its pictures

@@ -1,6 +1,6 @@
 """How close estimates from logged decisions come to the truth.
 
-``SECONDLOOK_DATA=… python -m benchmarks audit [--data …] [--seeds …]`` runs the certified method
+``FAIRCHANCE_DATA=… python -m benchmarks audit [--data …] [--seeds …]`` runs the certified method
 and Algorithm 1 on data sets whose outcomes are all known, hides those of rejected applicants, and
 evaluates ten policies on the log: cuts of the recorded score, cuts of a challenger that was fitted
 to other applicants, and rules on one feature. The truth is that of all applicants; that of a cut of
@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from secondlook import CertifiedClassifier, FdrBudget, PartialFeedbackClassifier, Revenue
-from secondlook.audit import Challenger, DecisionLog, Evaluation, evaluate
-from secondlook.audit.estimates import ESTIMATORS
-from secondlook.audit.policies import chances
-from secondlook.errors import LearningWarning
-from secondlook.lab.datasets import load
-from secondlook.lab.simulate.histories import SelectedOnOutcome
-from secondlook.lab.simulate.people import Table
-from secondlook.lab.simulate.run import decision_log, run
-from secondlook.lab.simulate.streams import Parts, Resampled, Stream
-from secondlook.lab.simulate.worlds import World
+from fairchance import CertifiedClassifier, FdrBudget, PartialFeedbackClassifier, Revenue
+from fairchance.audit import Challenger, DecisionLog, Evaluation, evaluate
+from fairchance.audit.estimates import ESTIMATORS
+from fairchance.audit.policies import chances
+from fairchance.errors import LearningWarning
+from fairchance.lab.datasets import load
+from fairchance.lab.simulate.histories import SelectedOnOutcome
+from fairchance.lab.simulate.people import Table
+from fairchance.lab.simulate.run import decision_log, run
+from fairchance.lab.simulate.streams import Parts, Resampled, Stream
+from fairchance.lab.simulate.worlds import World
 
 Floats = NDArray[np.float64]
 

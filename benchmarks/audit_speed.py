@@ -15,8 +15,8 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import rankdata
 
-from secondlook.audit import DecisionLog, evaluate
-from secondlook.methods.certified.evidence import soft_edge
+from fairchance.audit import DecisionLog, evaluate
+from fairchance.methods.certified.evidence import soft_edge
 
 N, ROUNDS, SEED = 1_000_000, 40, 52_000
 

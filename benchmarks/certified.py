@@ -1,6 +1,6 @@
 """Measure what a certificate earns, and whether certified policies keep their bound.
 
-``SECONDLOOK_DATA=… python -m benchmarks certified [--part …] [--data …] [--seeds …]`` judges the
+``FAIRCHANCE_DATA=… python -m benchmarks certified [--part …] [--data …] [--seeds …]`` judges the
 policy of each round on all applicants of a data set, not only on the batch of the round. Its parts:
 ``populations`` (the default settings on four data sets), ``nulls`` (no policy keeps the bound, so
 each certificate is false), ``controls`` (broken tests, to be caught), ``flipped`` (a history with
@@ -31,14 +31,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from secondlook import CertifiedClassifier, Revenue
-from secondlook.errors import LearningWarning
-from secondlook.lab.baselines.references import ceiling
-from secondlook.lab.datasets import load
-from secondlook.lab.datasets.download import find
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.people import Table
-from secondlook.methods.certified.engine import Engine
+from fairchance import CertifiedClassifier, Revenue
+from fairchance.errors import LearningWarning
+from fairchance.lab.baselines.references import ceiling
+from fairchance.lab.datasets import load
+from fairchance.lab.datasets.download import find
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.people import Table
+from fairchance.methods.certified.engine import Engine
 
 Floats = NDArray[np.float64]
 Row = dict[str, Any]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from secondlook import CertifiedClassifier, Revenue
-from secondlook.errors import LearningWarning
-from secondlook.methods.certified.evidence import DriftMonitor
+from fairchance import CertifiedClassifier, Revenue
+from fairchance.errors import LearningWarning
+from fairchance.methods.certified.evidence import DriftMonitor
 
 ALPHA, LIMIT = 0.15, 0.05
 STREAMS, RUNS = 400, 12

@@ -27,14 +27,14 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-import secondlook as sl
-from secondlook.errors import LearningWarning
-from secondlook.lab.experiments.methods import VARIANTS
-from secondlook.lab.experiments.paper import paper_experiment
-from secondlook.lab.experiments.released import SWITCHES
-from secondlook.lab.experiments.repetition import run_repetition
-from secondlook.lab.experiments.world_spec import load_source
-from secondlook.ledger import Program
+import fairchance as fc
+from fairchance.errors import LearningWarning
+from fairchance.lab.experiments.methods import VARIANTS
+from fairchance.lab.experiments.paper import paper_experiment
+from fairchance.lab.experiments.released import SWITCHES
+from fairchance.lab.experiments.repetition import run_repetition
+from fairchance.lab.experiments.world_spec import load_source
+from fairchance.ledger import Program
 
 LEDGER_SIZE = 1_000_000
 
@@ -128,7 +128,7 @@ def fit(repeats: int = 3) -> None:
     """Compare the constrained fit with scikit-learn's unconstrained fit."""
     # The reference may stop early at its default max_iter=100, which only makes it faster.
     warnings.simplefilter("ignore", ConvergenceWarning)
-    constrained = sl.ConstrainedLogistic(max_fdr=0.15, fairness=sl.SelectionRateParity(0.05))
+    constrained = fc.ConstrainedLogistic(max_fdr=0.15, fairness=fc.SelectionRateParity(0.05))
     for n_features, target in ((10, "<= 3 x"), (100, "<= 10 x")):
         for n_rows in (10_000, 50_000, 240_000):
             ratios = []
@@ -164,7 +164,7 @@ def started(classifier: Any, rng: np.random.Generator, n: int = 4000) -> Any:
 def decide(n: int = 1_000_000, n_models: int = 40, repeats: int = 5) -> None:
     """Compare deciding a million applicants with the product that scores them by 40 models."""
     rng = np.random.default_rng(0)
-    classifier = started(sl.PartialFeedbackClassifier(random_state=0), rng)
+    classifier = started(fc.PartialFeedbackClassifier(random_state=0), rng)
     for _ in range(n_models):
         X, y = applicants(2000, rng)
         decided = classifier.decide(X)
@@ -273,9 +273,9 @@ def _record(name: str, url: str, raw: Any, n: int, batches: int) -> None:
     rng = np.random.default_rng(1)
     X, y = applicants(2000, rng)
     program = Program.create(
-        url, sl.PartialFeedbackClassifier(random_state=0), X, y, accepted=X[:, 0] > 0
+        url, fc.PartialFeedbackClassifier(random_state=0), X, y, accepted=X[:, 0] > 0
     )
-    bare = sl.PartialFeedbackClassifier(random_state=0).fit(X, y, accepted=X[:, 0] > 0)
+    bare = fc.PartialFeedbackClassifier(random_state=0).fit(X, y, accepted=X[:, 0] > 0)
     clock = Clock(time.perf_counter)
     with raw(url) as write:
         for _ in range(batches):
@@ -301,7 +301,7 @@ def open_and_decide(n: int, batch: int = 10_000) -> None:
         url = f"sqlite:///{folder}/ledger.db"
         X, y = applicants(5000, rng)
         program = Program.create(
-            url, sl.PartialFeedbackClassifier(random_state=0), X, y, accepted=X[:, 0] > 0
+            url, fc.PartialFeedbackClassifier(random_state=0), X, y, accepted=X[:, 0] > 0
         )
         start = time.perf_counter()
         for _ in range(n // batch):
@@ -325,8 +325,8 @@ def rounds(last: int = 500, batch: int = 1000) -> None:
     """Print the time of a late round and of an early round."""
     warnings.simplefilter("ignore", LearningWarning)
     for name, classifier in (
-        ("plain", sl.PartialFeedbackClassifier(random_state=0)),
-        ("certified", sl.CertifiedClassifier(horizon=last + 3, random_state=0)),
+        ("plain", fc.PartialFeedbackClassifier(random_state=0)),
+        ("certified", fc.CertifiedClassifier(horizon=last + 3, random_state=0)),
     ):
         rng = np.random.default_rng(0)
         method = started(classifier, rng)
@@ -349,8 +349,8 @@ def rounds(last: int = 500, batch: int = 1000) -> None:
 
 
 def start_up(repeats: int = 5) -> None:
-    """Print the CPU time of ``secondlook --help``."""
-    command = str(Path(sys.executable).with_name("secondlook"))
+    """Print the CPU time of ``fairchance --help``."""
+    command = str(Path(sys.executable).with_name("fairchance"))
     seconds = []
     for _ in range(repeats):
         before = os.times()
@@ -362,7 +362,7 @@ def start_up(repeats: int = 5) -> None:
             - before.children_user
             - before.children_system
         )
-    print_row("start-up of `secondlook --help`", "<= 0.3 s CPU", f"{min(seconds):.2f} s")
+    print_row("start-up of `fairchance --help`", "<= 0.3 s CPU", f"{min(seconds):.2f} s")
 
 
 ROWS: dict[str, Callable[..., None]] = {

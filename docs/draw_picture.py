@@ -1,6 +1,6 @@
-"""Draw the picture of the README from the results of ``secondlook compare``.
+"""Draw the picture of the README from the results of ``fairchance compare``.
 
-Run ``secondlook compare adult-race --data-set acs-ca-2018-sample --repetitions 6 --methods
+Run ``fairchance compare adult-race --data-set acs-ca-2018-sample --repetitions 6 --methods
 plain,certified --out results/picture``, then ``python docs/draw_picture.py results/picture
 docs/certified-against-plain``.
 """
@@ -11,14 +11,14 @@ from pathlib import Path
 import altair as alt
 import numpy as np
 
-from secondlook import plot
-from secondlook.lab.experiments.comparison import (
+from fairchance import plot
+from fairchance.lab.experiments.comparison import (
     CEILING,
     LOGISTIC,
     population_fdr,
     population_utility,
 )
-from secondlook.lab.experiments.results import read_results
+from fairchance.lab.experiments.results import read_results
 
 COLOURS = {"certified": "#0072b2", "plain (the paper's Algorithm 1)": "#d55e00"}
 

@@ -12,16 +12,16 @@ import warnings
 
 import numpy as np
 
-import secondlook as sl
-from secondlook.lab.simulate.feedback import ByOutcome, Feedback, Geometric
-from secondlook.lab.simulate.histories import SelectedOnOutcome
-from secondlook.lab.simulate.people import People
-from secondlook.lab.simulate.run import run
-from secondlook.lab.simulate.streams import Drawn
-from secondlook.lab.simulate.worlds import World
+import fairchance as fc
+from fairchance.lab.simulate.feedback import ByOutcome, Feedback, Geometric
+from fairchance.lab.simulate.histories import SelectedOnOutcome
+from fairchance.lab.simulate.people import People
+from fairchance.lab.simulate.run import run
+from fairchance.lab.simulate.streams import Drawn
+from fairchance.lab.simulate.worlds import World
 
 ALPHA, ROUNDS, PEOPLE = 0.15, 30, 600
-EVEN = sl.Revenue(gain=200, loss=200)  # break-even at one half, so that the bound binds
+EVEN = fc.Revenue(gain=200, loss=200)  # break-even at one half, so that the bound binds
 
 
 class Applicants:
@@ -67,7 +67,7 @@ class PendingAsGood:
 
 def algorithm(**options):
     """Return Algorithm 1 with the given options."""
-    return sl.PartialFeedbackClassifier(EVEN, sl.FdrBudget(ALPHA), random_state=0, **options)
+    return fc.PartialFeedbackClassifier(EVEN, fc.FdrBudget(ALPHA), random_state=0, **options)
 
 
 def evaluate(make, feedback, seed):
@@ -104,7 +104,7 @@ FEEDBACK = {
     ),
     "the same, and 5 % are wrong for ever": Feedback(Geometric(3), wrong=0.05),
 }
-KNOWN_NOISE = {"noise": sl.OutcomeNoise(bad_as_good=0.05, good_as_bad=0.05)}
+KNOWN_NOISE = {"noise": fc.OutcomeNoise(bad_as_good=0.05, good_as_bad=0.05)}
 
 
 def treatments(feedback):
@@ -115,7 +115,7 @@ def treatments(feedback):
         "pending are left out": lambda: algorithm(**noise),
         "pending count as bad": lambda: algorithm(maturity=0, **noise),
         "rounds mature (maturity=10)": lambda: algorithm(maturity=10, **noise),
-        "certified (maturity=4, patience=12)": lambda: sl.CertifiedClassifier(
+        "certified (maturity=4, patience=12)": lambda: fc.CertifiedClassifier(
             ALPHA,
             utility=EVEN,
             horizon=ROUNDS,

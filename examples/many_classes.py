@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from secondlook import FdrBudget, GroupShare
-from secondlook.methods.many_classes import ManyClassClassifier
+from fairchance import FdrBudget, GroupShare
+from fairchance.methods.many_classes import ManyClassClassifier
 
 CLASSES = np.array(["fraud", "honest", "sloppy"])
 WORTH = {

@@ -1,7 +1,7 @@
 """Run your own method in the paper's experiment: any object with ``decide`` and ``observe``.
 
     cd examples
-    secondlook reproduce german --repetitions 5 --methods plain,no-exploration,own_method:greedy
+    fairchance reproduce german --repetitions 5 --methods plain,no-exploration,own_method:greedy
 
 The method gets the features and groups of applicants and, later, the outcomes of accepted
 applicants. It has no access to anything else. ``Setup`` holds what is known at the start: the
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from secondlook import Decisions
-from secondlook.lab.experiments.methods import Setup
+from fairchance import Decisions
+from fairchance.lab.experiments.methods import Setup
 
 
 class Greedy:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from secondlook import GroupShare, PartialFeedbackClassifier, Revenue
-from secondlook.core.limits import Below, Limited
+from fairchance import GroupShare, PartialFeedbackClassifier, Revenue
+from fairchance.core.limits import Below, Limited
 
 EXPOSURE = 40_000
 

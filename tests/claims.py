@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from secondlook import (
+from fairchance import (
     FdrBudget,
     GroupShare,
 )
-from secondlook.methods.many_classes import ManyClassClassifier
+from fairchance.methods.many_classes import ManyClassClassifier
 
 CLASSES = np.array(["fraud", "honest", "sloppy"])
 

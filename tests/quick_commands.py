@@ -1,4 +1,4 @@
-"""Run ``secondlook`` in a shell without importing it for each command.
+"""Run ``fairchance`` in a shell without importing it for each command.
 
 A server imports it once and forks for each command, which a stand-in of the same name hands over
 with its words, folder, environment and open files. So pipes, exit codes and commands at the same
@@ -22,8 +22,8 @@ from pathlib import Path
 
 @contextmanager
 def quick_commands(folder, place):
-    """Make a stand-in for ``secondlook`` in a folder while a server answers for it."""
-    stand_in = Path(folder) / "secondlook"
+    """Make a stand-in for ``fairchance`` in a folder while a server answers for it."""
+    stand_in = Path(folder) / "fairchance"
     words = f'exec "{sys.executable}" -I -S "{__file__}" call "{place}" "$@"'
     stand_in.write_text(f"#!/bin/sh\n{words}\n")
     stand_in.chmod(0o755)
@@ -55,10 +55,10 @@ def serve(place):
     import pandas  # noqa: F401, PLC0415
     import pyarrow.parquet  # noqa: F401, PLC0415
 
-    import secondlook.cli.pages.program  # noqa: PLC0415
-    import secondlook.ledger.config  # noqa: PLC0415
-    import secondlook.ledger.summary  # noqa: F401, PLC0415
-    from secondlook.cli.app import app  # noqa: PLC0415
+    import fairchance.cli.pages.program  # noqa: PLC0415
+    import fairchance.ledger.config  # noqa: PLC0415
+    import fairchance.ledger.summary  # noqa: F401, PLC0415
+    from fairchance.cli.app import app  # noqa: PLC0415
 
     with suppress(SystemExit), redirect_stdout(io.StringIO()):
         app(["version"])  # imports what only a command imports
@@ -108,14 +108,14 @@ def _answer(connection):
 def _run(words):
     from datetime import UTC, datetime  # noqa: PLC0415
 
-    from secondlook.__main__ import main  # noqa: PLC0415
-    from secondlook.ledger import sql  # noqa: PLC0415
+    from fairchance.__main__ import main  # noqa: PLC0415
+    from fairchance.ledger import sql  # noqa: PLC0415
 
     today = os.environ.get("TODAY")
     if today:
         at = datetime.fromisoformat(f"{today}T09:00:00").replace(tzinfo=UTC)
         sql._now = lambda: at
-    sys.argv = ["secondlook", *words]
+    sys.argv = ["fairchance", *words]
     try:
         main()
     except SystemExit as end:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from secondlook.people.reasons import Reference
+from fairchance.people.reasons import Reference
 from small_worlds import lender_world
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from secondlook.lab.simulate.histories import ByPolicy
-from secondlook.lab.simulate.populations import Lender
-from secondlook.lab.simulate.streams import Drawn
-from secondlook.lab.simulate.worlds import World
+from fairchance.lab.simulate.histories import ByPolicy
+from fairchance.lab.simulate.populations import Lender
+from fairchance.lab.simulate.streams import Drawn
+from fairchance.lab.simulate.worlds import World
 
 
 def lender_world(seed, *, n_history=600, n_batch=300, n_rounds=6, population=None, **options):

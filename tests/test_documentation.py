@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from secondlook.lab.experiments.released import count_deviations
+from fairchance.lab.experiments.released import count_deviations
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -24,7 +24,7 @@ def test_pages_name_tests_and_code_that_exist(page, n):
         if name:
             assert f"def {name}(" in source.read_text(encoding="utf-8"), f"{path}::{name}"
     for path in re.findall(r"`((?:[a-z0-9_]+/)+(?!test_)\w+\.py)`", text):
-        assert any((ROOT / top / path).is_file() for top in ("", "src/secondlook")), path
+        assert any((ROOT / top / path).is_file() for top in ("", "src/fairchance")), path
 
 
 def test_every_row_of_the_fidelity_table_names_code_and_a_test():
@@ -48,7 +48,7 @@ def test_links_lead_to_files_that_exist(page):
 def test_the_architecture_names_files_that_exist():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for path in re.findall(r"`((?:[a-z0-9_]+/)+\w+\.py)`", text):
-        assert (ROOT / path).is_file() or (ROOT / "src/secondlook" / path).is_file(), path
+        assert (ROOT / path).is_file() or (ROOT / "src/fairchance" / path).is_file(), path
 
 
 def test_the_experiments_page_counts_the_findings_about_the_released_code():

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from secondlook.cli.app import app
-from secondlook.lab.experiments.results import read_results
-from secondlook.lab.experiments.verdict import find_verdict
+from fairchance.cli.app import app
+from fairchance.lab.experiments.results import read_results
+from fairchance.lab.experiments.verdict import find_verdict
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -67,4 +67,4 @@ def demo_commands():
     """Return the words of the commands of ``make demo``."""
     makefile = (EXAMPLES.parent / "Makefile").read_text()
     (recipe,) = re.findall(r"^demo:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
-    return [line.split()[1:] for line in recipe.splitlines() if "/secondlook " in line]
+    return [line.split()[1:] for line in recipe.splitlines() if "/fairchance " in line]

@@ -10,9 +10,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from secondlook.core.decisions import Decisions
-from secondlook.errors import InputError
-from secondlook.frames import (
+from fairchance.core.decisions import Decisions
+from fairchance.errors import InputError
+from fairchance.frames import (
     as_array,
     check_columns,
     column,

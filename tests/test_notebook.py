@@ -6,17 +6,17 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-import secondlook as sl
-from secondlook.core import decisions
-from secondlook.lab import compare
-from secondlook.lab.experiments.results import Failure, Results
-from secondlook.lab.experiments.verdict import find_verdict
-from secondlook.ledger import Program
-from secondlook.ledger.summary import Summary
-from secondlook.methods.finite.classifier import FiniteRound
-from secondlook.methods.many_classes.classifier import ManyClassDecisions, ManyClassRound
-from secondlook.notebook import Records, in_words
-from secondlook.people.likeness import Unlike
+import fairchance as fc
+from fairchance.core import decisions
+from fairchance.lab import compare
+from fairchance.lab.experiments.results import Failure, Results
+from fairchance.lab.experiments.verdict import find_verdict
+from fairchance.ledger import Program
+from fairchance.ledger.summary import Summary
+from fairchance.methods.finite.classifier import FiniteRound
+from fairchance.methods.many_classes.classifier import ManyClassDecisions, ManyClassRound
+from fairchance.notebook import Records, in_words
+from fairchance.people.likeness import Unlike
 
 NAME = "<script>alert(\"'1'\")</script>$x$"
 HOSTILE = f"{NAME}\x1b[31m\u202e" + "n" * 300
@@ -79,12 +79,12 @@ def decided(clf, name=NAME):
 
 @pytest.fixture(scope="module")
 def certified():
-    return decided(sl.CertifiedClassifier(certify="per_group", random_state=0), HOSTILE)
+    return decided(fc.CertifiedClassifier(certify="per_group", random_state=0), HOSTILE)
 
 
 @pytest.fixture(scope="module")
 def explored():
-    return decided(sl.PartialFeedbackClassifier(random_state=0))
+    return decided(fc.PartialFeedbackClassifier(random_state=0))
 
 
 def test_all_text_is_escaped_and_long_cells_are_cut():
@@ -109,7 +109,7 @@ def test_a_batch_shows_its_first_rows(certified):
 
 def test_a_batch_of_a_million_is_short():
     n = 1_000_000
-    batch = sl.Decisions(
+    batch = fc.Decisions(
         np.arange(n), np.ones(n, bool), np.zeros(n, bool), np.ones(n), np.ones(n), 7
     )
     assert len(batch._repr_html_()) < 20_000
@@ -132,8 +132,8 @@ def test_rounds_are_a_tuple_that_shows_as_a_table(explored, tmp_path):
     assert shown(rounds[1:]).tags.count("tr") == 1 + 2
     assert shown(rounds[:0]).tags.count("tr") == 0
     assert shown(Records([*rounds] * 100)).texts[0] == "The last 20 of 300 rounds"
-    sl.save(clf, tmp_path / "kept.zip")
-    assert repr(sl.load(tmp_path / "kept.zip").rounds_) == repr(rounds)
+    fc.save(clf, tmp_path / "kept.zip")
+    assert repr(fc.load(tmp_path / "kept.zip").rounds_) == repr(rounds)
 
 
 def test_a_round_of_algorithm_1_says_what_was_allowed_and_estimated(explored):
@@ -164,7 +164,7 @@ def test_rounds_with_a_certificate_per_group_name_the_group(certified):
 
 
 def test_a_certified_round_shows_its_curve(certified):
-    points = [sl.CurvePoint(bound, 0.5, 1234.5, 0.1, bound > 0.1) for bound in (0.1, 0.15)]
+    points = [fc.CurvePoint(bound, 0.5, 1234.5, 0.1, bound > 0.1) for bound in (0.1, 0.15)]
     page = shown(replace(certified[0].rounds_[-1], curve=tuple(points)))
     assert page.tags.count("tr") == 1 + 2
     assert {"10 %", "15 %", "yes", "no"} <= set(page.texts)
@@ -176,7 +176,7 @@ def test_counts_and_corrections_are_tables(explored):
     first = batch.ids[batch.accepted][0]
     known = clf.corrections_
     assert shown(known).texts == ["None yet"]
-    correction = sl.Correction(first, 3, None, NAME)
+    correction = fc.Correction(first, 3, None, NAME)
     assert first in shown(Records([correction])).texts
     assert shown(correction).texts[0] == f"Correction {first}"
 
@@ -184,7 +184,7 @@ def test_counts_and_corrections_are_tables(explored):
 def test_rounds_of_a_finite_domain_are_shown(rng):
     X = rng.integers(0, 3, size=(300, 2))
     good = (rng.random(300) < 0.8).astype(int)
-    clf = sl.FiniteClassifier(random_state=0).fit(X[:200], good[:200])
+    clf = fc.FiniteClassifier(random_state=0).fit(X[:200], good[:200])
     batch = clf.decide(X[200:])
     assert "applied" in shown(clf.rounds_).texts
     assert shown(clf.rounds_[0]).texts[0] == "Round 1"
@@ -193,7 +193,7 @@ def test_rounds_of_a_finite_domain_are_shown(rng):
 
 def test_a_program_shows_its_promise_and_outcomes(tmp_path, rng):
     X, good, more = applicants(rng, 400)
-    clf, url = sl.PartialFeedbackClassifier(random_state=0), f"sqlite:///{tmp_path}/lender.db"
+    clf, url = fc.PartialFeedbackClassifier(random_state=0), f"sqlite:///{tmp_path}/lender.db"
     program = Program.create(url, clf, X, good, accepted=X[:, 0] > 0, name=NAME, **more)
     assert "15 %" in shown(program).text
     X, _, more = applicants(rng, 300)
@@ -203,7 +203,7 @@ def test_a_program_shows_its_promise_and_outcomes(tmp_path, rng):
     page = shown(program)
     assert NAME in page.text
     assert {"300", "50", "100 % (92.9 % to 100 %)", f"{accepted.size - 50}"} <= set(page.texts)
-    assert "RED" in page.text  # the same verdict as `secondlook status`
+    assert "RED" in page.text  # the same verdict as `fairchance status`
     assert program.summary()._repr_html_() == program._repr_html_()
 
 
@@ -236,7 +236,7 @@ def test_results_show_the_verdict_and_every_method():
         Program,
         Summary,
         Results,
-        sl.CertifiedClassifier,
+        fc.CertifiedClassifier,
     ],
 )
 def test_everything_that_users_get_back_is_shown(kind):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-import secondlook as sl
+import fairchance as fc
+from fairchance import plot
+from fairchance.audit import DecisionLog, Rule, calibration, drift, evaluate, groups
+from fairchance.errors import InputError
 from lab.experiments.test_tables import make_results
 from lab.experiments.test_verdict import exact
 from ledger_worlds import algorithm_1, started
-from secondlook import plot
-from secondlook.audit import DecisionLog, Rule, calibration, drift, evaluate, groups
-from secondlook.errors import InputError
 
 METHODS = ("plain", "no-exploration", "certified", "fair-clf", "own:first", "ceiling")
 HOSTILE = '"><script>alert(1)</script>${x} datum.y [a.b]\\'
@@ -249,11 +249,11 @@ def test_outcomes_groups_and_what_was_earned(played):
 
 
 def test_what_cannot_be_drawn_is_said(played):
-    for wrong in (object(), sl.PartialFeedbackClassifier()):
+    for wrong in (object(), fc.PartialFeedbackClassifier()):
         with pytest.raises(InputError, match=type(wrong).__name__):
             plot.rounds(wrong)
     X = np.random.default_rng(0).normal(size=(60, 2))
-    fresh = sl.PartialFeedbackClassifier(random_state=0).fit(X, X[:, 0] > 0)
+    fresh = fc.PartialFeedbackClassifier(random_state=0).fit(X, X[:, 0] > 0)
     with pytest.raises(InputError, match="decide a batch"):
         plot.rounds(fresh)
     fresh.decide(X)
@@ -277,7 +277,7 @@ def summary(n_rounds, group=None):
         for t in range(1, n_rounds + 1)
     ]
     groups = [SimpleNamespace(attribute=group, group=group, **numbers)]
-    promise = SimpleNamespace(alpha=0.15, utility=sl.Revenue(200, 500))
+    promise = SimpleNamespace(alpha=0.15, utility=fc.Revenue(200, 500))
     return SimpleNamespace(promise=promise, rounds=rounds, groups=groups)
 
 
@@ -343,7 +343,7 @@ def log():
 
 def test_cut_offs_show_bounds_where_nothing_is_identified(log):
     cuts = {cut: Rule("score", ">=", cut) for cut in (0.1, 0.5, 0.9)}
-    found = evaluate(log, cuts, alpha=0.2, utility=sl.Revenue(200, 500))
+    found = evaluate(log, cuts, alpha=0.2, utility=fc.Revenue(200, 500))
     chart = plot.cut_offs(found, currency=HOSTILE)
     rows = rows_of(chart, "low", "x")
     assert len(rows) == 9

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from fairchance.cli.app import AUDIT, DECIDING, app
+from fairchance.ledger import sql
 from quick_commands import quick_commands
-from secondlook.cli.app import AUDIT, DECIDING, app
-from secondlook.ledger import sql
 
 # Groups run first, and this is the longest test: at the end one worker would wait for the other.
 pytestmark = pytest.mark.xdist_group("guide")
@@ -125,7 +125,7 @@ def _python(block, names, day):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """Return a folder in which a shell finds this Python and secondlook."""
+    """Return a folder in which a shell finds this Python and fairchance."""
     folder = tmp_path_factory.mktemp("bin")
     python = folder / "python"
     python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
@@ -160,7 +160,7 @@ def test_the_guide_comes_out_as_it_is_written(shell, url):
         ("console\n$ echo 1\n", "printed:\n1"),
         ("console\n$ true\nsomething\n", "shown:\nsomething"),
         ("console\n$ false\n$ echo on\non\n", "failed with 1"),
-        ("console\n$ secondlook status\n...\n$ echo $?\n0\n", "printed:\n2"),
+        ("console\n$ fairchance status\n...\n$ echo $?\n0\n", "printed:\n2"),
         ("python\n>>> 1 + 1\n3\n\n", "Got:\n    2"),
         ("python\nnothing that runs\n", "ran nothing"),
     ],
@@ -200,4 +200,4 @@ def test_every_block_of_the_guide_is_run_and_every_command_is_in_one():
         if one.rich_help_panel in (AUDIT, DECIDING)
     }
     assert len(on_record) >= 14
-    assert on_record <= set(re.findall(r"secondlook (\w+)", said))
+    assert on_record <= set(re.findall(r"fairchance (\w+)", said))

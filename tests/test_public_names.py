@@ -5,40 +5,40 @@ import inspect
 
 import pytest
 
-import secondlook
+import fairchance
 
 
 def test_type_checkers_see_the_same_names_in_the_same_modules():
-    tree = ast.parse(inspect.getsource(secondlook))
+    tree = ast.parse(inspect.getsource(fairchance))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     imported = {
-        name.name: line.module.removeprefix("secondlook.")
+        name.name: line.module.removeprefix("fairchance.")
         for line in block.body
         for name in line.names
     }
-    assert imported.pop("audit") == imported.pop("plot") == "secondlook"
-    assert imported == secondlook._MODULE_OF_NAME
-    assert sorted(imported) == secondlook.__all__
+    assert imported.pop("audit") == imported.pop("plot") == "fairchance"
+    assert imported == fairchance._MODULE_OF_NAME
+    assert sorted(imported) == fairchance.__all__
 
 
-@pytest.mark.parametrize("name", secondlook.__all__)
+@pytest.mark.parametrize("name", fairchance.__all__)
 def test_a_public_name_is_there_and_documented(name):
-    found = getattr(secondlook, name)
+    found = getattr(fairchance, name)
     assert found.__name__ == name
     assert inspect.getdoc(found)
-    assert vars(secondlook)[name] is found  # the next time it is no longer looked for
+    assert vars(fairchance)[name] is found  # the next time it is no longer looked for
 
 
 def test_all_names_are_listed_and_can_be_imported_at_once():
-    listed = {name for name in dir(secondlook) if not name.startswith("__")}
-    assert listed == {*secondlook.__all__, "audit", "plot"}
-    assert {"DecisionLog", "evaluate"} <= set(secondlook.audit.__all__)
+    listed = {name for name in dir(fairchance) if not name.startswith("__")}
+    assert listed == {*fairchance.__all__, "audit", "plot"}
+    assert {"DecisionLog", "evaluate"} <= set(fairchance.audit.__all__)
     mine = {}
-    exec("from secondlook import *", mine)
-    assert set(secondlook.__all__) <= set(mine)
+    exec("from fairchance import *", mine)
+    assert set(fairchance.__all__) <= set(mine)
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="module 'secondlook' has no attribute 'Nonsense'"):
-        _ = secondlook.Nonsense
-    assert not hasattr(secondlook, "__wrapped__")
+    with pytest.raises(AttributeError, match="module 'fairchance' has no attribute 'Nonsense'"):
+        _ = fairchance.Nonsense
+    assert not hasattr(fairchance, "__wrapped__")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairchance import Utility
+from fairchance.audit import DecisionLog
+from fairchance.core.sampling import fixed_size_draw
 from methods.certified.known_truth import too_many
-from secondlook import Utility
-from secondlook.audit import DecisionLog
-from secondlook.core.sampling import fixed_size_draw
 
 MASS = np.array([0.4, 0.25, 0.2, 0.15])
 BAD = np.array([0.05, 0.15, 0.6, 0.9])  # P(bad) of each cell

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secondlook.audit.bounds import _SHARES, CAPS, Bets, cover, upper_bound
+from fairchance.audit.bounds import _SHARES, CAPS, Bets, cover, upper_bound
 
 SEEDS = st.integers(0, 2**32 - 1)
 

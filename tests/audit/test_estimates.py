@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from audit.cells import FALSE_ALARM, POLICY, UTILITY, adaptive, play, rngs, selective, truth
-from secondlook import Revenue, Utility
-from secondlook.audit import DecisionLog, evaluate
-from secondlook.audit.estimates import (
+from fairchance import Revenue, Utility
+from fairchance.audit import DecisionLog, evaluate
+from fairchance.audit.estimates import (
     ESTIMATORS,
     bootstrap,
     estimators,

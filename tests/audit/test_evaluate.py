@@ -27,20 +27,20 @@ from audit.cells import (
     too_rarely,
     truth,
 )
-from secondlook import PositiveRate, Utility
-from secondlook.audit import DecisionLog, evaluate
-from secondlook.audit.bounds import Bets
-from secondlook.audit.estimates import MEASURES, estimators, named, row_sums, standard_error
-from secondlook.audit.evaluate import _hidden_range
-from secondlook.errors import InputError
-from secondlook.words import percent
+from fairchance import PositiveRate, Utility
+from fairchance.audit import DecisionLog, evaluate
+from fairchance.audit.bounds import Bets
+from fairchance.audit.estimates import MEASURES, estimators, named, row_sums, standard_error
+from fairchance.audit.evaluate import _hidden_range
+from fairchance.errors import InputError
+from fairchance.words import percent
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = [150] * 5
 RUNS = [60, pytest.param(2000, marks=pytest.mark.long)]
 FEW_RUNS = [20, pytest.param(2000, marks=pytest.mark.long)]  # for tests with many looks
 
-_module = importlib.import_module("secondlook.audit.evaluate")  # its name is that of a function
+_module = importlib.import_module("fairchance.audit.evaluate")  # its name is that of a function
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import sys
 import numpy as np
 import pytest
 
+from fairchance.audit import DecisionLog, evaluate, groups
+from fairchance.audit.bounds import cover, fdr_bounds, round_starts
+from fairchance.audit.evaluate import gap_between
+from fairchance.audit.groups import tpr_bounds
+from fairchance.errors import InputError
 from methods.certified.known_truth import rngs, too_many
-from secondlook.audit import DecisionLog, evaluate, groups
-from secondlook.audit.bounds import cover, fdr_bounds, round_starts
-from secondlook.audit.evaluate import gap_between
-from secondlook.audit.groups import tpr_bounds
-from secondlook.errors import InputError
 
 CELLS = np.arange(4)
 BAD = np.array([0.1, 0.2, 0.4, 0.7])  # P(bad) in each cell

@@ -8,10 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from fairchance.audit import DecisionLog, Rule, evaluate
+from fairchance.audit.models import estimate_propensity
+from fairchance.errors import InputError
 from mixed_tables import KINDS, applicants
-from secondlook.audit import DecisionLog, Rule, evaluate
-from secondlook.audit.models import estimate_propensity
-from secondlook.errors import InputError
 
 ACCEPTED, P = [True, True, False], [1.0, 0.5, 0.5]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from secondlook.audit import DecisionLog, calibration, drift
-from secondlook.errors import InputError
+from fairchance.audit import DecisionLog, calibration, drift
+from fairchance.errors import InputError
 
 
 def logged(n=6000, *, rounds=4, hidden=False, seed=0):

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secondlook import Revenue
-from secondlook.audit import Condition, DecisionLog, unknown
-from secondlook.audit.unknown import _rounded
-from secondlook.errors import InputError
+from fairchance import Revenue
+from fairchance.audit import Condition, DecisionLog, unknown
+from fairchance.audit.unknown import _rounded
+from fairchance.errors import InputError
 
 N = 3000
 

@@ -17,7 +17,7 @@ MEASURE = Path(__file__).with_name("measure.js").read_text(encoding="utf-8")
 
 def chromium():
     """Return the path of Chromium, or None."""
-    return os.environ.get("SECONDLOOK_CHROMIUM") or shutil.which("chromium")
+    return os.environ.get("FAIRCHANCE_CHROMIUM") or shutil.which("chromium")
 
 
 def problems(browser, path):

@@ -9,10 +9,10 @@ import pytest
 from browser.checks import problems
 from browser.worlds import applicants, hostile, in_javascript, plain, program, results
 from cli.hostile_lender import run
-from secondlook.cli.pages.page import Figure, Page, Section, render
-from secondlook.cli.pages.program import write_program_report
-from secondlook.lab.experiments.results import write_results
-from secondlook.ledger.summary import read_details, summarise
+from fairchance.cli.pages.page import Figure, Page, Section, render
+from fairchance.cli.pages.program import write_program_report
+from fairchance.lab.experiments.results import write_results
+from fairchance.ledger.summary import read_details, summarise
 from test_tutorial import quick_run
 
 pytestmark = pytest.mark.xdist_group("browser")

@@ -7,13 +7,13 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pandas as pd
 
-import secondlook as sl
-from secondlook.lab.experiments.results import Failure, Results
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.populations import Lender
-from secondlook.ledger import Program
+import fairchance as fc
+from fairchance.lab.experiments.results import Failure, Results
+from fairchance.lab.experiments.runner import Run, run_experiment
+from fairchance.lab.experiments.spec import Experiment
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.populations import Lender
+from fairchance.ledger import Program
 
 # All that could end a text and begin markup, a script, a template or another direction.
 HOSTILE = (
@@ -55,9 +55,9 @@ def applicants(n, start, spell):
 def program(folder, spell=plain, n_rounds=4):
     """Return a certified program with a certificate per group and every kind of entry."""
     X, outcome, groups, ids = applicants(600, 0, spell)
-    clf = sl.CertifiedClassifier(
+    clf = fc.CertifiedClassifier(
         alpha=0.25,
-        utility=sl.Revenue(gain=200, loss=300),
+        utility=fc.Revenue(gain=200, loss=300),
         certify="per_group",
         horizon=6,
         pos_label=spell("repaid"),

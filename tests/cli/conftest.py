@@ -8,7 +8,7 @@ import pytest
 
 from cli import hostile_lender as hostile
 from cli.lender_files import start
-from secondlook.ledger import Program
+from fairchance.ledger import Program
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def lender(made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     url = f"sqlite:///{tmp_path}/lender.db"
-    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
     return Program.open(url)
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
-import secondlook as sl
-from secondlook.cli.app import app
-from secondlook.ledger import Program
-from secondlook.ledger.base import Facts
+import fairchance as fc
+from fairchance.cli.app import app
+from fairchance.ledger import Program
+from fairchance.ledger.base import Facts
 
 HOSTILE = ("<script>alert(1)</script>", "$x^{$ & \\alpha", "=2+3 [b]🙂")
 EXPORTED = [
@@ -40,10 +40,10 @@ def classifier(**options):
     encoder = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), ["id"]), remainder="passthrough"
     )
-    return sl.PartialFeedbackClassifier(
+    return fc.PartialFeedbackClassifier(
         learner=make_pipeline(encoder, LogisticRegression()),
-        utility=sl.Revenue(gain=200, loss=300),
-        strategy=sl.GroupShare(),
+        utility=fc.Revenue(gain=200, loss=300),
+        strategy=fc.GroupShare(),
         pos_label="repaid",
         random_state=1,
         **options,
@@ -51,7 +51,7 @@ def classifier(**options):
 
 
 def run(*words, code=0):
-    result = CliRunner().invoke(app, [str(word) for word in words], env={"SECONDLOOK_LEDGER": ""})
+    result = CliRunner().invoke(app, [str(word) for word in words], env={"FAIRCHANCE_LEDGER": ""})
     assert result.exit_code == code, (result.stderr, result.exception)
     return result
 

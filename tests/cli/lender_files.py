@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
-from secondlook.cli.app import app
+from fairchance.cli.app import app
 
 PROGRAM = """
 [columns]
@@ -60,9 +60,9 @@ def refused(*words, code=2):
     result = call(*words)
     assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
     (line,) = result.stderr.strip().splitlines()
-    assert line.startswith("secondlook: ")
+    assert line.startswith("fairchance: ")
     assert line.endswith(".")
-    return line.removeprefix("secondlook: ")
+    return line.removeprefix("fairchance: ")
 
 
 def start(url, folder, config=PROGRAM, n=400):

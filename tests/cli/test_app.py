@@ -17,23 +17,23 @@ from typing import get_type_hints
 import pytest
 from typer.testing import CliRunner
 
-from lab.experiments.test_runner import SMALL
-from lab.experiments.test_spec import one_sentence
-from lab.experiments.test_world_file import write_loans
-from secondlook.cli.app import COMMANDS, DECIDING, app, main
-from secondlook.errors import InputError
-from secondlook.lab.datasets import CATALOGUE, acs, fico
-from secondlook.lab.experiments import (
+from fairchance.cli.app import COMMANDS, DECIDING, app, main
+from fairchance.errors import InputError
+from fairchance.lab.datasets import CATALOGUE, acs, fico
+from fairchance.lab.experiments import (
     PAPER_EXPERIMENTS,
     SHORT_WORLD,
     check_paper_experiment,
 )
-from secondlook.lab.experiments.paper import EXPERIMENTS, paper_experiment
-from secondlook.lab.experiments.released import DEVIATIONS, SWITCHES, count_deviations
-from secondlook.lab.experiments.results import read_results, write_results
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.world_file import read_world_file
-from secondlook.lab.simulate.populations import Lender
+from fairchance.lab.experiments.paper import EXPERIMENTS, paper_experiment
+from fairchance.lab.experiments.released import DEVIATIONS, SWITCHES, count_deviations
+from fairchance.lab.experiments.results import read_results, write_results
+from fairchance.lab.experiments.runner import Run, run_experiment
+from fairchance.lab.experiments.world_file import read_world_file
+from fairchance.lab.simulate.populations import Lender
+from lab.experiments.test_runner import SMALL
+from lab.experiments.test_spec import one_sentence
+from lab.experiments.test_world_file import write_loans
 
 COMMAND_NAMES = sorted(
     command.name or command.callback.__name__ for command in app.registered_commands
@@ -52,8 +52,8 @@ n_rounds = 2
 def bare_machine(tmp_path, monkeypatch):
     """Use an empty folder, no data and a wide terminal."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
-    monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("FAIRCHANCE_DATA", raising=False)
+    monkeypatch.setenv("FAIRCHANCE_CACHE", str(tmp_path / "cache"))
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.setenv(name, "*")
     monkeypatch.setenv("COLUMNS", "200")
@@ -76,9 +76,9 @@ def refused(words, *arguments, code=2):
     result = call(*arguments)
     assert result.exit_code == code, (result.stderr, result.exception)
     assert result.stdout == ""
-    (line,) = [line for line in result.stderr.splitlines() if line.startswith("secondlook: ")]
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("fairchance: ")]
     assert result.stderr.rstrip().endswith(line)
-    sentence = one_sentence(line.removeprefix("secondlook: "))
+    sentence = one_sentence(line.removeprefix("fairchance: "))
     assert re.search(words, sentence), sentence
     assert print_json(*arguments, code=code) == {"error": sentence, "code": code}
 
@@ -105,7 +105,7 @@ def test_help_ends_with_an_example(command):
     result = call(command, "--help")
     assert result.exit_code == 0
     last = [line for line in result.stdout.splitlines() if line.strip()][-1]
-    assert last.strip().startswith(f"Example: secondlook {command}")
+    assert last.strip().startswith(f"Example: fairchance {command}")
 
 
 @pytest.mark.parametrize("command", COMMAND_NAMES)
@@ -134,7 +134,7 @@ def test_main_help_ends_with_an_example():
     result = call("--help")
     assert result.exit_code == 0
     last = [line for line in result.stdout.splitlines() if line.strip()][-1]
-    assert last.strip().startswith("Example: secondlook ")
+    assert last.strip().startswith("Example: fairchance ")
     for command in COMMAND_NAMES:
         assert command in result.stdout
 
@@ -143,9 +143,9 @@ def test_main_help_ends_with_an_example():
 
 
 def test_version():
-    assert call("version").stdout.strip() == version("secondlook")
-    assert call("--version").stdout.strip() == version("secondlook")
-    assert print_json("version") == {"version": version("secondlook")}
+    assert call("version").stdout.strip() == version("fairchance")
+    assert call("--version").stdout.strip() == version("fairchance")
+    assert print_json("version") == {"version": version("fairchance")}
 
 
 def test_switches_are_listed():
@@ -212,7 +212,7 @@ def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
     assert "again.html" in str(written)
     assert (tmp_path / "again.html").read_text() == page
 
-    monkeypatch.setattr("secondlook.cli.runs.write_report", None)  # results are only printed again
+    monkeypatch.setattr("fairchance.cli.runs.write_report", None)  # results are only printed again
     actual = print_json(*command)
     assert {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()} == before
     assert Path(actual["results"]) == Path("german/results.parquet")
@@ -233,7 +233,7 @@ def undrawn(monkeypatch):
     """Record the calls of the report without drawing it, to save time."""
     calls = []
     for place in ("cli.runs", "cli.pages.experiment"):
-        name = f"secondlook.{place}.write_report"
+        name = f"fairchance.{place}.write_report"
         monkeypatch.setattr(name, lambda *given: calls.append(given))
     return calls
 
@@ -362,7 +362,7 @@ def test_failed_download_has_its_own_exit_code(monkeypatch):
             ("reproduce", "adult-race"),
             ("reproduce", "adult-gender", "--data-set", "acs:RI:2021"),
         ):
-            refused(f"cannot reach {closed}.*SECONDLOOK_DATA", *command, code=3)
+            refused(f"cannot reach {closed}.*FAIRCHANCE_DATA", *command, code=3)
 
 
 def test_interrupted_run_prints_how_to_resume(tmp_path, monkeypatch):
@@ -370,7 +370,7 @@ def test_interrupted_run_prints_how_to_resume(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     (tmp_path / "mine.toml").write_text(WORLD)
-    monkeypatch.setattr("secondlook.cli.runs.run_experiment", interrupt)
+    monkeypatch.setattr("fairchance.cli.runs.run_experiment", interrupt)
     result = call("simulate", "mine.toml")
     assert result.exit_code == 130
     assert "the same command continues from here" in result.stderr
@@ -385,7 +385,7 @@ def test_unknown_command_is_refused():
 
 
 def process(*arguments, code=None):
-    command = [sys.executable, "-m", "secondlook"] if code is None else [sys.executable, "-c", code]
+    command = [sys.executable, "-m", "fairchance"] if code is None else [sys.executable, "-c", code]
     return subprocess.run(
         [*command, *arguments],
         capture_output=True,
@@ -398,22 +398,22 @@ def process(*arguments, code=None):
 
 def test_exit_codes_and_streams_of_real_processes():
     ran = process("version")
-    assert (ran.returncode, ran.stdout.strip()) == (0, version("secondlook"))
+    assert (ran.returncode, ran.stdout.strip()) == (0, version("fairchance"))
     assert ran.stderr == ""
     ran = process("reproduce", "germany", "--json")
     assert ran.returncode == 2
     assert json.loads(ran.stdout)["code"] == 2
-    assert ran.stderr.startswith("secondlook: there is no experiment 'germany'")
+    assert ran.stderr.startswith("fairchance: there is no experiment 'germany'")
     assert "Traceback" not in ran.stderr
 
 
 def test_missing_extra_prints_how_to_install_it():
-    code = "import sys; sys.modules['typer'] = None; from secondlook.__main__ import main; main()"
+    code = "import sys; sys.modules['typer'] = None; from fairchance.__main__ import main; main()"
     ran = process(code=code)
     assert ran.returncode == 2
     assert ran.stdout == ""
     assert "the command line needs typer" in ran.stderr
-    assert "pip install 'secondlook[experiments]'" in ran.stderr
+    assert "pip install 'fairchance[experiments]'" in ran.stderr
 
 
 SLOW = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "altair", "sqlalchemy", "joblib"}
@@ -423,13 +423,13 @@ SLOW = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "altair", "sqlalchemy"
 FRESH = """
 import contextlib, io, json, sys
 
-from secondlook.__main__ import main
+from fairchance.__main__ import main
 
 slow, missing, commands = json.loads(sys.argv[1])
 sys.modules |= dict.fromkeys(missing)
 answers = []
 for words in commands:
-    sys.argv = ["secondlook", *words]
+    sys.argv = ["fairchance", *words]
     output = io.StringIO()
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         try:
@@ -537,8 +537,8 @@ def test_missing_package_stops_only_commands_that_need_it():
     assert (before[0], after[0]) == (0, 0)
     assert wanting[0] == 2
     assert wanting[2] == (
-        "secondlook: decide needs numpy, which is not installed; "
-        "`pip install 'secondlook[experiments]'` (in a checkout: "
+        "fairchance: decide needs numpy, which is not installed; "
+        "`pip install 'fairchance[experiments]'` (in a checkout: "
         "`pip install '.[experiments]'`) installs it.\n"
     )
 
@@ -550,15 +550,15 @@ def test_package_missing_during_a_command_is_reported(monkeypatch, missing, extr
     def run(*_, **__):
         raise ModuleNotFoundError(name=missing)
 
-    monkeypatch.setattr("secondlook.cli.runs.run_and_report", run)
+    monkeypatch.setattr("fairchance.cli.runs.run_and_report", run)
     result = CliRunner().invoke(app, ["reproduce", "german", "--json"])
     sentence = (
         f"this command needs {missing.partition('.')[0]}, which is not installed; "
-        f"`pip install 'secondlook[{extra}]'` (in a checkout: `pip install '.[{extra}]'`) "
+        f"`pip install 'fairchance[{extra}]'` (in a checkout: `pip install '.[{extra}]'`) "
         f"installs it."
     )
     assert result.exit_code == 2
-    assert result.stderr == f"secondlook: {sentence}\n"
+    assert result.stderr == f"fairchance: {sentence}\n"
     assert json.loads(result.stdout) == {"error": sentence, "code": 2}
 
 
@@ -577,7 +577,7 @@ def test_an_unexpected_error_is_one_sentence_and_exit_code_70(monkeypatch, error
     def run(*_, **__):
         raise error
 
-    monkeypatch.setattr("secondlook.cli.runs.run_and_report", run)
+    monkeypatch.setattr("fairchance.cli.runs.run_and_report", run)
     result = call("reproduce", "german")
     assert result.exit_code == 70
     (line,) = result.stderr.splitlines()
@@ -585,7 +585,7 @@ def test_an_unexpected_error_is_one_sentence_and_exit_code_70(monkeypatch, error
     assert "nothing half-done is recorded" in line
     answer = print_json("reproduce", "german", code=70)
     assert answer["code"] == 70
-    monkeypatch.setenv("SECONDLOOK_TRACEBACK", "1")
+    monkeypatch.setenv("FAIRCHANCE_TRACEBACK", "1")
     assert "test_app.py" in call("reproduce", "german").stderr
 
 
@@ -594,9 +594,9 @@ def test_an_unexpected_error_outside_a_command_is_one_sentence_too(monkeypatch, 
     def fails(*_, **__):
         raise ZeroDivisionError("in a list")
 
-    monkeypatch.setattr("secondlook.cli.commands.listing._table", fails)
-    monkeypatch.setattr("secondlook.cli.commands.listing.print_json", fails)
-    monkeypatch.setattr(sys, "argv", ["secondlook", "methods", *options])
+    monkeypatch.setattr("fairchance.cli.commands.listing._table", fails)
+    monkeypatch.setattr("fairchance.cli.commands.listing.print_json", fails)
+    monkeypatch.setattr(sys, "argv", ["fairchance", "methods", *options])
     with pytest.raises(SystemExit) as end:
         main()
     assert end.value.code == 70
@@ -610,4 +610,4 @@ def test_an_unexpected_error_outside_a_command_is_one_sentence_too(monkeypatch, 
 def test_help_is_the_docstring_with_its_example(command):
     text, _, example = inspect.getdoc(command.load()).partition("\n\nExample: ")
     assert text.partition("\n")[0] == command.summary()
-    assert example.startswith(f"secondlook {command.name}")
+    assert example.startswith(f"fairchance {command.name}")

@@ -1,4 +1,4 @@
-"""``secondlook audit``: the files of the pack agree with each other and with other commands."""
+"""``fairchance audit``: the files of the pack agree with each other and with other commands."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import pytest
 
 from browser.worlds import hostile, program
 from cli.lender_files import call, done, people, refused
-from secondlook.audit import DecisionLog, evaluate
-from secondlook.cli import pack
-from secondlook.cli.commands.audit import _audited
-from secondlook.cli.pack import escaped
-from secondlook.cli.pages.audit import DECIDED, audit_page
-from secondlook.ledger import Program
+from fairchance.audit import DecisionLog, evaluate
+from fairchance.cli import pack
+from fairchance.cli.commands.audit import _audited
+from fairchance.cli.pack import escaped
+from fairchance.cli.pages.audit import DECIDED, audit_page
+from fairchance.ledger import Program
 
 FDR = "false_discovery_rate"
 TABLES = ("policies", "groups", "gaps", "unknown", "calibration", "drift")
@@ -34,7 +34,7 @@ def folder(tmp_path, monkeypatch):
     """Work in a folder of its own, without a ledger."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.delenv("SECONDLOOK_LEDGER", raising=False)
+    monkeypatch.delenv("FAIRCHANCE_LEDGER", raising=False)
     return tmp_path
 
 
@@ -373,8 +373,8 @@ def test_names_that_a_spreadsheet_would_run(url):
     log = Program.open(url).decision_log()
     frame = pd.DataFrame({"=1+1": log.X["income"].to_pylist()})
     odd = DecisionLog(log.accepted, log.propensity, log.outcome, X=frame, round=log.round)
-    from secondlook.cli.evaluations import estimates_table  # noqa: PLC0415
-    from secondlook.cli.files.csv_files import csv_bytes  # noqa: PLC0415
+    from fairchance.cli.evaluations import estimates_table  # noqa: PLC0415
+    from fairchance.cli.files.csv_files import csv_bytes  # noqa: PLC0415
 
     one = evaluate(odd, {"=cmd|x": "=1+1 >= 0"})["=cmd|x"]
     assert b'"\'=cmd|x"' in csv_bytes(estimates_table([one]))

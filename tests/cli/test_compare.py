@@ -1,4 +1,4 @@
-"""``secondlook compare``: text, Markdown and JSON of the same run."""
+"""``fairchance compare``: text, Markdown and JSON of the same run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from cli.test_app import call, print_json, refused
-from secondlook.lab.experiments.all_tables import against
-from secondlook.lab.experiments.comparison import COMPARED, compared
-from secondlook.lab.experiments.results import read_results
-from secondlook.lab.experiments.verdict import find_verdict, money, rate
+from fairchance.lab.experiments.all_tables import against
+from fairchance.lab.experiments.comparison import COMPARED, compared
+from fairchance.lab.experiments.results import read_results
+from fairchance.lab.experiments.verdict import find_verdict, money, rate
 
 WORLD = """
 methods = ["plain"]
@@ -34,7 +34,7 @@ past = [{rule = "policy"}]
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
+    monkeypatch.delenv("FAIRCHANCE_DATA", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
     (tmp_path / "mine.toml").write_text(WORLD)
@@ -81,7 +81,7 @@ def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
     assert str(tmp_path / "out") in shown.replace("\n", "")
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert " ".join(shown.split()).endswith(
-        "As a page with figures: secondlook report out -o out/report.html"
+        "As a page with figures: fairchance report out -o out/report.html"
     )
     assert "rows repeat" not in shown  # these people are new
     verdict = find_verdict(results)
@@ -103,7 +103,7 @@ def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
 
 
 def test_comparison_as_csv_and_latex(tmp_path, monkeypatch):
-    monkeypatch.setattr("secondlook.cli.pages.experiment.write_report", lambda *_: [])
+    monkeypatch.setattr("fairchance.cli.pages.experiment.write_report", lambda *_: [])
     command = ("compare", "mine.toml", "--repetitions", 2, "--jobs", 1, "--out", "out")
     (titles, *rows) = csv.reader(io.StringIO(call(*command, "--csv").stdout))
     assert [row[titles.index("method")] for row in rows] == list(read_results(Path("out")).methods)
@@ -147,7 +147,7 @@ def read_results_of(command):
 
 OWN = """
 import numpy as np
-from secondlook import Decisions
+from fairchance import Decisions
 def everybody(setup):
     return Everybody(setup)
 class Everybody:
@@ -209,7 +209,7 @@ def test_method_that_always_fails_has_no_numbers_and_exits_with_an_error(monkeyp
     assert "it has no numbers" in words
     assert "other repetitions" not in words
     assert re.search(rf"\(at \S*mine_broken\.py, line {at}\)", words), words
-    output = "secondlook: no method has any numbers, since each failed in every repetition; "
+    output = "fairchance: no method has any numbers, since each failed in every repetition; "
     assert output in result.stderr
     report = print_json("compare", "mine.toml", *command, code=2)
     assert len(report["failures"]) == 2
@@ -221,7 +221,7 @@ def test_method_that_always_fails_has_no_numbers_and_exits_with_an_error(monkeyp
 
 
 def test_simulation_reports_the_failing_line_of_an_own_method(monkeypatch):
-    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
+    monkeypatch.setattr("fairchance.cli.runs.write_report", lambda *_: None)
     deep = OWN.replace("yes = np.ones(len(X), bool)", "yes = np.linalg.inv(X)")
     own_module(monkeypatch, "mine_deep", deep)
     at = 1 + next(i for i, line in enumerate(deep.splitlines()) if "inv" in line)
@@ -235,7 +235,7 @@ def test_simulation_reports_the_failing_line_of_an_own_method(monkeypatch):
 
 
 def test_simulation_json_contains_certificates(tmp_path, monkeypatch):
-    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
+    monkeypatch.setattr("fairchance.cli.runs.write_report", lambda *_: None)
     Path("mine.toml").write_text(WORLD.replace('"plain"', '"certified", "plain"'))
     result = print_json("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
     assert [certificate["round"] for certificate in result["certificates"]] == list(range(1, 9))
@@ -265,10 +265,10 @@ def test_repeated_rows_are_reported_in_every_format(monkeypatch):
     )
     output = call(*command).stdout
     assert line in output
-    (hint,) = re.findall(r"As a page with figures: secondlook (.*)", output)
+    (hint,) = re.findall(r"As a page with figures: fairchance (.*)", output)
     written = []
     monkeypatch.setattr(
-        "secondlook.cli.pages.experiment.write_report", lambda *given: written.append(given)
+        "fairchance.cli.pages.experiment.write_report", lambda *given: written.append(given)
     )
     assert call(*shlex.split(hint)).exit_code == 0
     (((results,), page, _),) = written

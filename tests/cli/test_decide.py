@@ -1,4 +1,4 @@
-"""``secondlook decide``: decisions, reasons, promises, retries and interruptions."""
+"""``fairchance decide``: decisions, reasons, promises, retries and interruptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 from scipy.stats import binomtest
 
-import secondlook as sl
+import fairchance as fc
 from cli.lender_files import (
     CERTIFIED,
     PROGRAM,
@@ -33,13 +33,13 @@ from cli.lender_files import (
     start,
     tell,
 )
+from fairchance.cli.commands.decide import promise_message
+from fairchance.cli.files.refusals import refused_message
+from fairchance.cli.messages import mistakes_so_far_message
+from fairchance.errors import LedgerError
+from fairchance.ledger import Program, verify
+from fairchance.people.reasons import in_words
 from methods.certified.test_late_outcomes import Desk, certified_desk
-from secondlook.cli.commands.decide import promise_message
-from secondlook.cli.files.refusals import refused_message
-from secondlook.cli.messages import mistakes_so_far_message
-from secondlook.errors import LedgerError
-from secondlook.ledger import Program, verify
-from secondlook.people.reasons import in_words
 
 COLUMNS = [
     "id",
@@ -55,8 +55,8 @@ COLUMNS = [
 
 
 def test_decisions_equal_those_of_the_classifier(lender):
-    twin = sl.PartialFeedbackClassifier(
-        utility=sl.Revenue(gain=200, loss=300), budget=sl.FdrBudget(alpha=0.2), random_state=3
+    twin = fc.PartialFeedbackClassifier(
+        utility=fc.Revenue(gain=200, loss=300), budget=fc.FdrBudget(alpha=0.2), random_state=3
     )
     past = people(400)
     features = ["income", "debt"]
@@ -270,7 +270,7 @@ def test_program_made_in_python_reads_files_by_its_column_names(tmp_path, monkey
     past = people(300)
     past["sex"] = (past["sex"] == "f").astype(int)
     good = past["outcome"] == "repaid"
-    clf = sl.PartialFeedbackClassifier(budget=sl.FdrBudget(alpha=0.3), random_state=0)
+    clf = fc.PartialFeedbackClassifier(budget=fc.FdrBudget(alpha=0.3), random_state=0)
     features = ["income", "debt"]
     Program.create(url, clf, past[features], good, sensitive_features=past["sex"].to_numpy())
     new = people(50, 1000)
@@ -295,7 +295,7 @@ def test_program_without_column_names_cannot_read_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/x.db"
     X = np.random.default_rng(0).normal(size=(100, 2))
-    clf = sl.PartialFeedbackClassifier(random_state=0)
+    clf = fc.PartialFeedbackClassifier(random_state=0)
     Program.create(url, clf, X, (X[:, 0] > 0).astype(int))
     apply()
     sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
@@ -449,7 +449,7 @@ def test_file_without_usable_rows(lender, tmp_path):
     head = lender.checkpoint()
     sentence = refused("decide", "applicants.csv", "-o", "decisions.csv")
     assert "none of the 400 rows of applicants.csv can be used" in sentence
-    assert "secondlook export" not in sentence  # which does not contain the history
+    assert "fairchance export" not in sentence  # which does not contain the history
     assert len(pd.read_csv("applicants.refused.csv")) == 400
     assert lender.checkpoint() == head
     assert not (tmp_path / "decisions.csv").exists()
@@ -461,7 +461,7 @@ def test_batch_sent_again_under_another_name(lender):
     first, head = Path("decisions.csv").read_bytes(), lender.checkpoint()
     sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "june")
     assert sentence.endswith(
-        "refused.csv has them with the reasons, secondlook export has the decisions, and a whole "
+        "refused.csv has them with the reasons, fairchance export has the decisions, and a whole "
         "batch that is sent without --batch is answered from the record."
     )
     Path("decisions.csv").unlink()
@@ -540,14 +540,14 @@ def test_ledger_lost_after_decisions_are_recorded(lender, tmp_path, monkeypatch)
         raise LedgerError("the ledger could not be used (gone); nothing was recorded, call again.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.cli.commands.decide._decision_table", lost)
+        patch.setattr("fairchance.cli.commands.decide._decision_table", lost)
         sentence = refused(*words)
     assert "as batch 'may' and only their file is missing (the ledger could not be used" in sentence
     assert "nothing was recorded" not in sentence
     assert len(entries(lender, "batch")) == 1
     assert not (tmp_path / "decisions.csv").exists()
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.program.summary_of", lost)
+        patch.setattr("fairchance.ledger.program.summary_of", lost)
         sentence = refused(*words)
     assert "everything is recorded and only this summary is missing (the ledger could" in sentence
     assert len(answer()) == 100
@@ -689,12 +689,12 @@ def transactions(lender):
 
 
 def modules_crossed(*words):
-    """Return the modules of secondlook that a command calls functions of."""
+    """Return the modules of fairchance that a command calls functions of."""
     modules = set()
 
     def note(frame, event, _argument):
         name = frame.f_globals.get("__name__", "")
-        if event == "call" and name.startswith("secondlook") and frame.f_code.co_name != "<module>":
+        if event == "call" and name.startswith("fairchance") and frame.f_code.co_name != "<module>":
             modules.add(name)
 
     sys.setprofile(note)

@@ -1,4 +1,4 @@
-"""``secondlook evaluate``: a hand calculation agrees, and bad input is one sentence."""
+"""``fairchance evaluate``: a hand calculation agrees, and bad input is one sentence."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-import secondlook as sl
+import fairchance as fc
 from browser.worlds import program
 from cli.lender_files import call, done, refused
-from secondlook.audit import DecisionLog
-from secondlook.audit import evaluate as judge
-from secondlook.ledger import Program
+from fairchance.audit import DecisionLog
+from fairchance.audit import evaluate as judge
+from fairchance.ledger import Program
 
 NAMED = ("--accepted", "took", "--propensity", "p", "--outcome", "good", "--round", "t")
 POLICY = ("--policy", "score >= 0.7")
@@ -52,7 +52,7 @@ def folder(tmp_path, monkeypatch):
     """Work in a folder of its own, without a ledger."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "160")
-    monkeypatch.delenv("SECONDLOOK_LEDGER", raising=False)
+    monkeypatch.delenv("FAIRCHANCE_LEDGER", raising=False)
     return tmp_path
 
 
@@ -125,7 +125,7 @@ def test_the_mixture_over_rounds_is_an_estimator_on_a_complete_ledger(folder):
         return X, (rng.random(n) < 1 / (1 + np.exp(-2 - 2 * X[:, 0]))).astype(int)
 
     ledger = f"sqlite:///{folder}/lender.db"
-    clf = sl.PartialFeedbackClassifier(random_state=0)
+    clf = fc.PartialFeedbackClassifier(random_state=0)
     X, good = people(400)
     lender = Program.create(ledger, clf, X, good, accepted=X[:, 0] > 0)
     for _ in range(2):
@@ -160,7 +160,7 @@ def test_files_of_all_kinds_give_what_the_function_gives(ending):
         round=table["t"],
         score=table["s"],
     )
-    wanted = judge(log, "score >= 0.7", utility=sl.Revenue(3, 5), alpha=0.2)
+    wanted = judge(log, "score >= 0.7", utility=fc.Revenue(3, 5), alpha=0.2)
     for row, ours in zip(one["measured"], wanted.measured, strict=True):
         assert (row["measure"], row["group"]) == (ours.measure, ours.group)
         for name in ("value", "low", "high", "least", "most"):

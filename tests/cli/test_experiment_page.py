@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import pytest
 
 from cli.test_page import HOSTILE, _elements
+from fairchance.cli.pages import experiment
+from fairchance.cli.pages.experiment import experiment_page, write_report
+from fairchance.cli.pages.page import Figure, Section, Table, render
+from fairchance.errors import InputError
+from fairchance.lab.experiments import tables
 from lab.experiments.test_findings import crafted, with_failures
 from lab.experiments.test_tables import make_results
 from lab.experiments.test_verdict import exact
-from secondlook.cli.pages import experiment
-from secondlook.cli.pages.experiment import experiment_page, write_report
-from secondlook.cli.pages.page import Figure, Section, Table, render
-from secondlook.errors import InputError
-from secondlook.lab.experiments import tables
 
 FOUR = {
     "plain": (100, 12),

@@ -1,4 +1,4 @@
-"""``secondlook export``: decisions, outcomes, entries and checkpoints."""
+"""``fairchance export``: decisions, outcomes, entries and checkpoints."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 
-import secondlook as sl
+import fairchance as fc
 from cli.hostile_lender import EXPORTED, refused, run
-from secondlook.ledger import Program
-from secondlook.ledger.base import Facts
-from secondlook.ledger.chain import NOTHING
+from fairchance.ledger import Program
+from fairchance.ledger.base import Facts
+from fairchance.ledger.chain import NOTHING
 
 
 def expected(hostile_lender):
@@ -69,7 +69,7 @@ def test_export_of_decisions_with_outcomes_and_overrides(hostile_lender, tmp_pat
     assert refusals["reasons"].notna().all()
     assert frame[frame["accepted"]]["reasons"].isna().all()
     name = refusals["id"].iloc[0]
-    from secondlook.people.reasons import in_words  # noqa: PLC0415
+    from fairchance.people.reasons import in_words  # noqa: PLC0415
 
     assert refusals["reasons"].iloc[0] == in_words(program.reasons([name])[name])
 
@@ -100,14 +100,14 @@ def test_parts_and_csv_give_the_same_rows(hostile_lender, tmp_path, monkeypatch)
     url, *_ = hostile_lender
     run("export", "--ledger", url, "-o", tmp_path / "d.parquet", "--features", "--groups")
     whole = pq.read_table(tmp_path / "d.parquet")
-    monkeypatch.setattr("secondlook.cli.files.export_tables._ROWS", 7)
+    monkeypatch.setattr("fairchance.cli.files.export_tables._ROWS", 7)
     run("export", "--ledger", url, "-o", tmp_path / "parts.parquet", "--features", "--groups")
     assert pq.read_table(tmp_path / "parts.parquet").equals(whole)
     result = run("export", "--ledger", url, "--features", "--groups")
     run("export", "--ledger", url, "-o", tmp_path / "d.csv", "--features", "--groups")
     assert (tmp_path / "d.csv").read_bytes() == result.stdout_bytes
     assert result.stdout.count('"id","erased"') == 1
-    from secondlook.cli.files.tables import read_table  # noqa: PLC0415
+    from fairchance.cli.files.tables import read_table  # noqa: PLC0415
 
     texts = [value.name for value in whole.schema if value.type == "string"]
     again = read_table(str(tmp_path / "d.csv"), text=texts).to_pandas()
@@ -164,7 +164,7 @@ def test_export_of_outcomes_with_the_values_they_replaced(tmp_path, monkeypatch)
     X = rng.normal(size=(200, 2))
     good = X[:, 0] + rng.normal(size=200) > 0
     ids = [f"p{at}" for at in range(200)]
-    clf = sl.PartialFeedbackClassifier(random_state=0)
+    clf = fc.PartialFeedbackClassifier(random_state=0)
     program = Program.create(url, clf, X[:100], good[:100], ids=ids[:100], by="init")
     decided = program.decide(X[100:], ids=ids[100:])
     first, second, third = decided.ids[decided.accepted][:3].tolist()
@@ -202,7 +202,7 @@ def test_arrays_without_names_and_integer_ids(tmp_path):
     groups = np.where(X[:, 1] > 0, "a", "b")
     program = Program.create(
         url,
-        sl.PartialFeedbackClassifier(random_state=0),
+        fc.PartialFeedbackClassifier(random_state=0),
         X[:60],
         X[:60, 0] > 0,
         sensitive_features=groups[:60],
@@ -236,7 +236,7 @@ def test_failed_export_leaves_the_file_unchanged(hostile_lender, tmp_path, monke
             raise OSError(28, "No space left on device")
         return b"half"
 
-    monkeypatch.setattr("secondlook.cli.files.csv_files.csv_bytes", fail)
+    monkeypatch.setattr("fairchance.cli.files.csv_files.csv_bytes", fail)
     refused(
         "d.csv cannot be written .No space left on device", "export", "--ledger", url, "-o", kept
     )

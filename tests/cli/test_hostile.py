@@ -23,12 +23,12 @@ import sqlalchemy as sa
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-import secondlook as sl
-import secondlook.cli.output
+import fairchance as fc
+import fairchance.cli.output
 from cli.lender_files import PROGRAM, call, done, people, refused, start
-from secondlook.errors import InputError
-from secondlook.ledger import Program, SqlLedger, schema, verify
-from secondlook.methods.storage import FORMAT, dumps
+from fairchance.errors import InputError
+from fairchance.ledger import Program, SqlLedger, schema, verify
+from fairchance.methods.storage import FORMAT, dumps
 
 COLUMNS = [
     "x; DROP TABLE people;--",
@@ -158,7 +158,7 @@ def shown(words, texts):
 
 def test_a_foreign_ledger_gives_the_terminal_no_orders(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "600")
-    monkeypatch.setattr("secondlook.ledger.program.check_spelling", lambda _: None)  # as others may
+    monkeypatch.setattr("fairchance.ledger.program.check_spelling", lambda _: None)  # as others may
     url, escaped = f"sqlite:///{tmp_path}/x.db", repr(TERMINAL)[1:-1]
     group, column = f"sex{TERMINAL}", f"income{TERMINAL}"
     past, new = (
@@ -167,7 +167,7 @@ def test_a_foreign_ledger_gives_the_terminal_no_orders(tmp_path, monkeypatch):
     )
     program = Program.create(
         url,
-        sl.PartialFeedbackClassifier(
+        fc.PartialFeedbackClassifier(
             learner=LogisticRegression(), pos_label="repaid", random_state=0
         ),
         past[[column, "debt"]],
@@ -246,7 +246,7 @@ def test_a_hostile_history_gives_the_terminal_no_orders(tmp_path):
 
 def test_all_output_goes_through_one_place():
     """``print`` and rich's own console would not escape names."""
-    sources = Path(secondlook.cli.output.__file__).parent.rglob("*.py")
+    sources = Path(fairchance.cli.output.__file__).parent.rglob("*.py")
     for source in sources:
         if source.name == "output.py":
             continue
@@ -329,7 +329,7 @@ def archive(files):
 
 def stored(root, objects, files):
     """Return a payload in the format of a ledger's stored classifiers."""
-    manifest = {"format": FORMAT, "secondlook": "1", "root": root, "objects": objects}
+    manifest = {"format": FORMAT, "fairchance": "1", "root": root, "objects": objects}
     return archive({"manifest.json": json.dumps(manifest), **files})
 
 
@@ -438,7 +438,7 @@ def test_replaced_stored_model_is_refused(made, tmp_path, mark, kind):
 
 def test_model_of_an_untrusted_type_is_refused_even_if_the_chain_is_intact(url, tmp_path, mark):
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["income", "debt"])
-    clf = sl.PartialFeedbackClassifier(learner=Marks(), random_state=0)
+    clf = fc.PartialFeedbackClassifier(learner=Marks(), random_state=0)
     trusted = skops.io.get_untrusted_types(data=skops.io.dumps(Marks()))
     Program.create(url, clf, X, (X["income"] > 0).astype(int), trusted=trusted)
     assert Path(mark).exists()  # it was trusted here
@@ -454,7 +454,7 @@ def test_model_of_an_untrusted_type_is_refused_even_if_the_chain_is_intact(url, 
 
 def test_learner_that_is_not_plain_data_is_not_stored():
     with pytest.raises(InputError, match="cannot be saved"):
-        dumps(sl.PartialFeedbackClassifier(strategy=lambda *_: 1, random_state=0))
+        dumps(fc.PartialFeedbackClassifier(strategy=lambda *_: 1, random_state=0))
 
 
 @pytest.mark.parametrize(
@@ -463,7 +463,7 @@ def test_learner_that_is_not_plain_data_is_not_stored():
         ("alpha = 0.2", "alpha = \"__import__('pathlib').Path(MARK).touch()\""),
         ('"partial-feedback"', '"!!python/object/apply:os.system [touch MARK]"'),
         ("seed = 3", 'learner = "os.system"'),
-        ("seed = 3", 'strategy = "secondlook.testing:anything"'),
+        ("seed = 3", 'strategy = "fairchance.testing:anything"'),
         ("seed = 3", 'seed = !!python/object/apply:os.system ["touch MARK"]'),
         ("seed = 3", '__class__ = "os.system"'),
         ("[columns]", '["__builtins__"]\nx = 1\n[columns]'),

@@ -1,4 +1,4 @@
-"""``secondlook init``: start a program from a configuration and a history."""
+"""``fairchance init``: start a program from a configuration and a history."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
 from cli.lender_files import CERTIFIED, PROGRAM, done, people
+from fairchance.cli.app import app
+from fairchance.cli.files.rows import TRUTH_VALUES
+from fairchance.cli.files.tables import read_table
+from fairchance.errors import InputError
+from fairchance.ledger import Program, SqlLedger, verify
+from fairchance.ledger.config import example_config as shipped_example
+from fairchance.ledger.config import read_config
+from fairchance.ledger.config_classifiers import CLASSIFIERS, LIMITS, build_classifier
 from lab.experiments.test_spec import one_sentence
-from secondlook.cli.app import app
-from secondlook.cli.files.rows import TRUTH_VALUES
-from secondlook.cli.files.tables import read_table
-from secondlook.errors import InputError
-from secondlook.ledger import Program, SqlLedger, verify
-from secondlook.ledger.config import example_config as shipped_example
-from secondlook.ledger.config import read_config
-from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS, build_classifier
 
 URL = "sqlite:///lender.db"
 
@@ -47,7 +47,7 @@ PARTIAL = (
 def bare_machine(tmp_path, monkeypatch):
     """Use an empty folder, no ledger in the environment, and a single thread."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("SECONDLOOK_LEDGER", raising=False)
+    monkeypatch.delenv("FAIRCHANCE_LEDGER", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("secrets.randbelow", lambda _: 7)  # the same seed every time
@@ -105,7 +105,7 @@ def refused(words, *arguments, **options):
     result = call(*arguments, **options)
     assert result.exit_code == 2, (result.stdout, result.exception)
     assert result.stdout == ""
-    output = result.stderr.removeprefix("secondlook: ").strip()
+    output = result.stderr.removeprefix("fairchance: ").strip()
     assert words in output
     assert one_sentence(output)
 
@@ -521,7 +521,7 @@ def test_ledger_from_the_environment_and_history_from_standard_input(monkeypatch
     table, taken = history(120)
     write(table.append_column("accepted", pa.array(taken)))
     call("--example", "-o", "program.toml")
-    monkeypatch.setenv("SECONDLOOK_LEDGER", "sqlite:///other.db")
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", "sqlite:///other.db")
     with open("history.csv", "rb") as file:
         result = call("--config", "program.toml", "-", input=file.read())
     assert result.exit_code == 0, result.stderr
@@ -692,7 +692,7 @@ def test_unusable_histories_are_refused(change, words):
 
 
 def test_missing_arguments_are_named():
-    words = "init needs --ledger (or SECONDLOOK_LEDGER), --config and a history"
+    words = "init needs --ledger (or FAIRCHANCE_LEDGER), --config and a history"
     for given in (["history.csv"], ["--ledger", URL], ["--config", "program.toml", "history.csv"]):
         refused(words, *given)
     refused("there is no file 'no.toml'", "--ledger", URL, "--config", "no.toml", "history.csv")
@@ -733,7 +733,7 @@ def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch, 
     assert "needs a ledger, got none" in run().stderr
     result = run("sqlite:///a.db", "--ledger", URL)
     assert (result.exit_code, "one ledger, got one as an argument" in result.stderr) == (2, True)
-    monkeypatch.setenv("SECONDLOOK_LEDGER", URL)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", URL)
     assert "Everything fits." in run().stdout
     assert f"there is no ledger at {tmp_path / 'a.db'};" in run("sqlite:///a.db").stderr
 

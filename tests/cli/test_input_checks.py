@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import secondlook as sl
+import fairchance as fc
 from cli.lender_files import PROGRAM, answer, call, done, entries, people, refused, start
-from secondlook import PartialFeedbackClassifier
-from secondlook.cli.files.export_tables import EXPORTED
-from secondlook.cli.input_checks import DECISION_COLUMNS, unseen_values_message
-from secondlook.errors import InputError, LedgerError
-from secondlook.ledger import Program, SqlLedger, verify
-from secondlook.ledger.config import read_config
+from fairchance import PartialFeedbackClassifier
+from fairchance.cli.files.export_tables import EXPORTED
+from fairchance.cli.input_checks import DECISION_COLUMNS, unseen_values_message
+from fairchance.errors import InputError, LedgerError
+from fairchance.ledger import Program, SqlLedger, verify
+from fairchance.ledger.config import read_config
 
 
 def earners(n, start=0):
@@ -39,7 +39,7 @@ def earners(n, start=0):
 
 def began(folder, monkeypatch, n=300):
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("SECONDLOOK_LEDGER", url := f"sqlite:///{folder}/lender.db")
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url := f"sqlite:///{folder}/lender.db")
     past = earners(n)
     past.loc[[0, 1], "income"] = [339, 10_636]
     past.loc[past["income"] < 1200, "outcome"] = ""
@@ -188,7 +188,7 @@ def test_a_column_that_went_blank_stops_a_batch_unless_checks_are_off(
 ):
     """700 applicants without an age, which an eighth of the history lacked, were decided."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SECONDLOOK_LEDGER", url := f"sqlite:///{tmp_path}/lender.db")
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url := f"sqlite:///{tmp_path}/lender.db")
     past = earners(1000)
     past.loc[::8, "age"] = np.nan
     past.loc[past["income"] < 1200, "outcome"] = ""
@@ -219,7 +219,7 @@ def test_levels_in_a_configuration_are_checked(tmp_path):
 def text_lender(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/lender.db"
-    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
     (tmp_path / "program.toml").write_text(PROGRAM)
     past = people(300)
     past.loc[past["income"] < -0.5, "outcome"] = ""
@@ -271,7 +271,7 @@ def test_a_file_of_unseen_texts_is_not_decided(text_lender):
 
 def test_columns_of_numbers_give_no_warning_about_unseen_values(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SECONDLOOK_LEDGER", url := f"sqlite:///{tmp_path}/lender.db")
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url := f"sqlite:///{tmp_path}/lender.db")
     start(url, tmp_path, n=200)
     people(20, 1000).drop(columns="outcome").to_csv("applicants.csv", index=False)
     assert done("decide", "applicants.csv", "-o", "decisions.csv")["unseen"] == []
@@ -297,7 +297,7 @@ def two(lender, monkeypatch):
     frame = people(40, 1000).drop(columns="outcome")
     frame.loc[0, "id"], frame.loc[1, "id"] = "1", " 1"
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.program.check_spelling", lambda *_: None)
+        patch.setattr("fairchance.ledger.program.check_spelling", lambda *_: None)
         X, sex = frame[["income", "debt"]], frame[["sex"]]
         lender.decide(X, sensitive_features=sex, ids=frame["id"].tolist(), batch="old")
     frame.to_csv("applicants.csv", index=False)
@@ -403,7 +403,7 @@ def test_recorded_ambiguous_ids_are_answered_from_the_ledger(lender, monkeypatch
     frame.loc[0, "id"] = odd
     frame.to_csv("applicants.csv", index=False)
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.program.check_spelling", lambda *_: None)
+        patch.setattr("fairchance.ledger.program.check_spelling", lambda *_: None)
         X, sex = frame[["income", "debt"]], frame[["sex"]]
         lender.decide(X, sensitive_features=sex, ids=frame["id"].tolist(), batch="old")
     result = done("decide", "applicants.csv", "-o", "decisions.csv")
@@ -415,7 +415,7 @@ def numbered(tmp_path, monkeypatch):
     """Return a program with integer ids."""
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/numbered.db"
-    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
     past = people(200)
     good = (past["outcome"] == "repaid").astype(int)
     return Program.create(
@@ -471,7 +471,7 @@ def url(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     place = f"sqlite:///{tmp_path}/names.db"
-    monkeypatch.setenv("SECONDLOOK_LEDGER", place)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", place)
     return place
 
 
@@ -524,7 +524,7 @@ def test_other_column_names_give_no_warning(url):
     [("id", "region"), ("id", "round"), ("id", "policy"), ("outcome", "score"), ("id", "outcome")],
 )
 def test_ids_and_outcomes_may_not_be_named_like_written_columns(url, role, name):
-    """``secondlook hold decisions.csv`` would confuse the applicant 1 with round 1."""
+    """``fairchance hold decisions.csv`` would confuse the applicant 1 with round 1."""
     config = PROGRAM.replace(f'"{role}"', f'"{name}"')
     if name == "outcome":
         config = config.replace('outcome = "outcome"', 'outcome = "paid"')
@@ -553,7 +553,7 @@ def test_program_from_python_with_a_feature_or_group_called_id(url, of):
         groups = groups.rename("id")
     program = Program.create(
         url,
-        sl.PartialFeedbackClassifier(random_state=0),
+        fc.PartialFeedbackClassifier(random_state=0),
         X,
         (past["outcome"] == "repaid").astype(int),
         accepted=past["income"] > -0.3,

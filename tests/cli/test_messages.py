@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from cli.lender_files import answer, apply, call, done, people, refused, tell
-from secondlook.errors import InputError
-from secondlook.ledger import Program
-from secondlook.ledger.health import check_health
-from secondlook.ledger.summary import Outcomes, summarise
+from fairchance.errors import InputError
+from fairchance.ledger import Program
+from fairchance.ledger.health import check_health
+from fairchance.ledger.summary import Outcomes, summarise
 
 DECIDE = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
 ERASE = ("erase", "--early", "--reason", "asked for it", "--yes")
@@ -27,7 +27,7 @@ def once(made, tmp_path_factory):
     url = f"sqlite:///{folder}/lender.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("SECONDLOOK_LEDGER", url)
+        patch.setenv("FAIRCHANCE_LEDGER", url)
         apply(60)
         done(*DECIDE)
     return folder
@@ -37,7 +37,7 @@ def once(made, tmp_path_factory):
 def lender(once, tmp_path, monkeypatch):
     shutil.copytree(once, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SECONDLOOK_LEDGER", f"sqlite:///{tmp_path}/lender.db")
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", f"sqlite:///{tmp_path}/lender.db")
     table = answer()
     accepted, rejected = (
         table["id"][table["decision"] == value].tolist() for value in ("accept", "reject")
@@ -96,7 +96,7 @@ def test_checkpoint_of_another_program_or_a_missing_file(lender):
     for name in ("lost.txt", "2031/lost.txt"):
         assert refused("verify", "--checkpoint", name) == (
             f"the checkpoint's file {name!r} cannot be read (No such file or directory); name the "
-            f"file that secondlook export --checkpoint was written to, or give the checkpoint."
+            f"file that fairchance export --checkpoint was written to, or give the checkpoint."
         )
 
 
@@ -105,7 +105,7 @@ def test_batch_with_erased_applicants_explains_what_to_do(lender):
     done(*ERASE, "--id", yes[0], "--id", yes[1])
     message = refused(*DECIDE)
     assert "2 of the 60 applicants of the batch 'may' are erased" in message
-    assert "secondlook export has its decisions" in message
+    assert "fairchance export has its decisions" in message
 
 
 def test_relearning_reports_where_it_stopped(lender):

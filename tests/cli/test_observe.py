@@ -1,4 +1,4 @@
-"""``secondlook observe``: outcomes, corrections and the rows that it refuses."""
+"""``fairchance observe``: outcomes, corrections and the rows that it refuses."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from cli.lender_files import (
     start,
     tell,
 )
-from secondlook.ledger import Program, verify
-from secondlook.ledger.replay import State
-from secondlook.ledger.sql import SqlWriter
+from fairchance.ledger import Program, verify
+from fairchance.ledger.replay import State
+from fairchance.ledger.sql import SqlWriter
 
 
 @pytest.fixture
@@ -364,7 +364,7 @@ def test_file_is_recorded_whole_or_not_at_all(lender, config, tmp_path, monkeypa
     if config == "certified":
         (tmp_path / "other").mkdir()
         url = f"sqlite:///{tmp_path}/other/lender.db"
-        monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+        monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
         start(url, tmp_path / "other", CERTIFIED)
         program = Program.open(url)
     apply()
@@ -404,7 +404,7 @@ def two_rounds(tmp_path_factory):
     folder, known = tmp_path_factory.mktemp("pilot"), {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        patch.setenv("SECONDLOOK_LEDGER", f"sqlite:///{folder}/pilot.db")
+        patch.setenv("FAIRCHANCE_LEDGER", f"sqlite:///{folder}/pilot.db")
         start(f"sqlite:///{folder}/pilot.db", folder, CERTIFIED, n=200)
         for first in (1000, 2000):
             outcome = apply(200, first).set_index("id")["outcome"]
@@ -425,7 +425,7 @@ def pilot(two_rounds, tmp_path, monkeypatch):
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("SECONDLOOK_LEDGER", f"sqlite:///{tmp_path}/pilot.db")
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", f"sqlite:///{tmp_path}/pilot.db")
     return Program.open(f"sqlite:///{tmp_path}/pilot.db"), known
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from cli.lender_files import apply, done, people
-from secondlook.cli.app import main
-from secondlook.cli.output import Console, print_json, print_table, standard_streams
+from fairchance.cli.app import main
+from fairchance.cli.output import Console, print_json, print_table, standard_streams
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
@@ -23,7 +23,7 @@ def run(monkeypatch, stdout, *words, stdin="the usual"):
     """Run a command in this process with other streams; return its exit code and stderr."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with monkeypatch.context() as patch:
-        patch.setattr(sys, "argv", ["secondlook", *words])
+        patch.setattr(sys, "argv", ["fairchance", *words])
         patch.setattr(sys, "stdout", stdout)
         patch.setattr(sys, "stderr", output)
         if stdin != "the usual":
@@ -86,7 +86,7 @@ def test_json_is_valid_in_any_encoding(monkeypatch):
 
 def test_installed_command_prints_help_in_any_encoding():
     shown = subprocess.run(
-        [sys.executable, "-m", "secondlook", "--help"],
+        [sys.executable, "-m", "fairchance", "--help"],
         env={**os.environ, "PYTHONIOENCODING": "cp1252", "COLUMNS": "200"},
         capture_output=True,
         check=True,
@@ -123,7 +123,7 @@ def test_exit_code_is_kept():
 def test_closed_input(lender, monkeypatch):
     code, output = run(monkeypatch, narrow("utf-8"), "decide", "-", "-o", "d.csv", stdin=None)
     assert code == 2
-    assert output == ("secondlook: standard input is closed; send a file to it, or name one.\n")
+    assert output == ("fairchance: standard input is closed; send a file to it, or name one.\n")
 
 
 def test_nothing_is_erased_without_an_answer(lender, monkeypatch):
@@ -145,4 +145,4 @@ def test_command_that_prints_nothing_needs_no_output(monkeypatch):
 def test_closed_output(lender, monkeypatch):
     code, output = run(monkeypatch, None, "export")
     assert code == 2
-    assert output == "secondlook: standard output is closed; name a file.\n"
+    assert output == "fairchance: standard output is closed; name a file.\n"

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import altair as alt
 import pytest
 
-from secondlook.cli.pages.page import Card, Code, Figure, Page, Section, Table, render, write
+from fairchance.cli.pages.page import Card, Code, Figure, Page, Section, Table, render, write
 
 HOSTILE = '</script><script>window.pwned=1</script>"><img src=x onerror=pwned=1>\u202e\x85\x1b'
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli.lender_files import PROGRAM, apply, call, done, people, refused
-from secondlook.cli.app import COMMANDS
-from secondlook.cli.files.tables import ledger_files
-from secondlook.ledger import Program, verify
+from fairchance.cli.app import COMMANDS
+from fairchance.cli.files.tables import ledger_files
+from fairchance.ledger import Program, verify
 
 WORLD = """
 methods = ["plain"]
@@ -30,7 +30,7 @@ def own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.delenv("SECONDLOOK_LEDGER", raising=False)
+    monkeypatch.delenv("FAIRCHANCE_LEDGER", raising=False)
     (tmp_path / "a-file").write_text("not a folder")
     (tmp_path / "world.toml").write_text(WORLD)
 
@@ -75,7 +75,7 @@ def test_missing_table(lender, made, words, tmp_path):
         ("report missing", "there are no results at missing; name a file or folder."),
         (
             "verify sqlite:///missing.db",
-            "there is no ledger at {here}/missing.db; start a program there first, with secondlook "
+            "there is no ledger at {here}/missing.db; start a program there first, with fairchance "
             "init or Program.create.",
         ),
         (
@@ -88,7 +88,7 @@ def test_missing_table(lender, made, words, tmp_path):
         ),
         (
             "compare world.toml --methods ,",
-            "--methods must name at least one method, got ','; secondlook methods lists them.",
+            "--methods must name at least one method, got ','; fairchance methods lists them.",
         ),
         (
             "simulate world.toml --jobs 1 --ledger nonsense",
@@ -112,7 +112,7 @@ def test_file_in_place_of_a_folder_is_refused(lender, command):
 
 
 def test_report_of_runs_names_the_unwritable_path(monkeypatch):
-    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
+    monkeypatch.setattr("fairchance.cli.runs.write_report", lambda *_: None)
     done("simulate", "world.toml", "--jobs", 1, "--out", "run")
     for option, place in (("--figures", "a-file"), ("--out", "a-file/x.html")):
         sentence = refused("report", "run", option, place)
@@ -157,7 +157,7 @@ def named(lender, tmp_path, monkeypatch):
         lender.ledger.engine.dispose()
         Path("lender.db").rename(name)
         url = f"sqlite:///{tmp_path / name}"
-        monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+        monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
         return Program.open(url)
 
     return rename

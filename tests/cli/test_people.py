@@ -1,4 +1,4 @@
-"""``secondlook override``, ``withdraw``, ``hold``, ``release`` and ``erase``."""
+"""``fairchance override``, ``withdraw``, ``hold``, ``release`` and ``erase``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from cli.lender_files import CERTIFIED, PROGRAM, call, done, people, refused, start
-from secondlook.errors import LedgerError
-from secondlook.ledger.program import Program
+from fairchance.errors import LedgerError
+from fairchance.ledger.program import Program
 
 NOW = datetime(2031, 1, 15, tzinfo=UTC)
 
@@ -19,9 +19,9 @@ def lender(tmp_path, monkeypatch):
     """Return a function that starts a lender with a decided batch at a fixed time."""
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/lender.db"
-    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
     time = [NOW]
-    monkeypatch.setattr("secondlook.ledger.sql._now", lambda: time[0])
+    monkeypatch.setattr("fairchance.ledger.sql._now", lambda: time[0])
 
     def begin(config=PROGRAM):
         start(url, tmp_path, config)
@@ -208,11 +208,11 @@ def test_warning_of_an_erasure(lender, monkeypatch):
         raise LedgerError("the files are as they were.")
 
     with monkeypatch.context() as patched:
-        patched.setattr("secondlook.ledger.database.compact", fail)
+        patched.setattr("fairchance.ledger.database.compact", fail)
         words = "the applicants are erased and that is recorded, but the files are as they were."
         asked = ["--reason", "asked", "--early", "--yes"]
         result = call("erase", "--id", yes[0], *asked)
-        assert (result.exit_code, result.stderr) == (0, f"secondlook: {words}\n")
+        assert (result.exit_code, result.stderr) == (0, f"fairchance: {words}\n")
         report = done("erase", "--id", yes[1], *asked)
         assert report == {"erased": 1, "other_programs": {}, "notes": [words]}
         assert refused("erase", "--compact") == "the files are as they were."

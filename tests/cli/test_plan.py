@@ -1,4 +1,4 @@
-"""``secondlook plan --history`` with the files that lenders have."""
+"""``fairchance plan --history`` with the files that lenders have."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 from cli.lender_files import call, done, people, refused
-from secondlook.cli.commands.plan import print_plan
-from secondlook.cli.files.planned_history import read_history
-from secondlook.lab.experiments.plan import UntilCertified
+from fairchance.cli.commands.plan import print_plan
+from fairchance.cli.files.planned_history import read_history
+from fairchance.lab.experiments.plan import UntilCertified
 
 ROLES = ("--outcome", "outcome", "--group", "sex")
 FEW = ("--people", "150", "--rounds", "2", "--repetitions", "2", "--jobs", "1")

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from cli.lender_files import PROGRAM, apply, call, done, entries, people, refused, start
-from secondlook.cli.files.refusals import Refusals
-from secondlook.cli.files.tables import read_sent, read_table, write_new_table
-from secondlook.errors import InputError
+from fairchance.cli.files.refusals import Refusals
+from fairchance.cli.files.tables import read_sent, read_table, write_new_table
+from fairchance.errors import InputError
 
 # Each of these texts is read as a value that would be written differently.
 WRITTEN = [
@@ -93,14 +93,14 @@ def test_failed_write_leaves_nothing(monkeypatch, folder):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("secondlook.cli.files.tables.os.replace", fail)
+    monkeypatch.setattr("fairchance.cli.files.tables.os.replace", fail)
     with pytest.raises(InputError, match="No space left on device"):
         refusals([0]).write("in.refused.csv")
     assert [value.name for value in folder.iterdir()] == ["in.csv"]
 
 
 def test_refused_rows_of_the_next_month_have_their_own_file(folder, monkeypatch):
-    monkeypatch.setenv("SECONDLOOK_LEDGER", f"sqlite:///{folder}/lender.db")
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", f"sqlite:///{folder}/lender.db")
     start(f"sqlite:///{folder}/lender.db", folder, n=200)
     for month, name in enumerate(("applicants.refused.csv", "applicants.2.refused.csv"), 1):
         new = people(30, 1000 * month).drop(columns="outcome").astype({"debt": object})

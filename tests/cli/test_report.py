@@ -1,4 +1,4 @@
-"""``secondlook report`` on a ledger: numbers equal other counts, and hostile text is shown."""
+"""``fairchance report`` on a ledger: numbers equal other counts, and hostile text is shown."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from itertools import chain
 
 import pytest
 
-import secondlook as sl
+import fairchance as fc
 from cli.hostile_lender import run
+from fairchance.cli.pages.page import Code, Table, render
+from fairchance.cli.pages.program import program_page
+from fairchance.ledger import schema
+from fairchance.ledger.summary import Change, Outcomes, read_details, summarise
+from fairchance.people.reasons import decode
+from fairchance.words import percent, percents
 from ledger_worlds import algorithm_1, certified, started
-from secondlook.cli.pages.page import Code, Table, render
-from secondlook.cli.pages.program import program_page
-from secondlook.ledger import schema
-from secondlook.ledger.summary import Change, Outcomes, read_details, summarise
-from secondlook.people.reasons import decode
-from secondlook.words import percent, percents
 
 
 def page(program, late=180.0, **changed):
@@ -96,7 +96,7 @@ def test_numbers_of_the_page_equal_the_summary(lender, hostile_lender):
     ]
     codes = [part.text for part in sections(lender)["proof"].parts if isinstance(part, Code)]
     assert codes[0] == str(summary.head)
-    assert codes[1] == f"secondlook verify --program main --checkpoint {summary.head}"
+    assert codes[1] == f"fairchance verify --program main --checkpoint {summary.head}"
 
 
 def test_the_first_screen_answers_the_questions(lender, hostile_lender):
@@ -143,7 +143,7 @@ def test_verdict_names_the_groups_above_the_bound(hostile_lender):
 @pytest.mark.parametrize("certify", ["overall", "per_group"])
 def test_certified_program_shows_its_ladder(tmp_path, certify):
     url = f"sqlite:///{tmp_path}/certified.db"
-    method = certified(certify=certify, utility=sl.Revenue(gain=200, loss=500))
+    method = certified(certify=certify, utility=fc.Revenue(gain=200, loss=500))
     program, _, batches = started(url, method, n_rounds=3)
     assert "No batch has been decided yet" in page(program).verdict
     for batch in batches:
@@ -269,7 +269,7 @@ def test_settings_are_words_without_the_seed(lender, hostile_lender):
     assert rows["Protected attributes"].startswith("=<i>where; a decision may depend")
     assert (rows["A good outcome"], rows["A bad outcome"]) == ("repaid", "lost")
     assert "logistic regression (scikit-learn LogisticRegression)" in rows["Learner"]
-    assert rows["Started"].endswith(f" UTC by <u>me</u>, with secondlook {version('secondlook')}")
+    assert rows["Started"].endswith(f" UTC by <u>me</u>, with fairchance {version('fairchance')}")
     assert rows["Personal data"].startswith("kept for 25 months")
     assert rows["Bound α"].startswith("at most 15 %")
     assert rows["Utility"].startswith("accepting a good applicant earns 200, a bad one loses 300,")

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from secondlook.cli import runs
-from secondlook.cli.app import app
-from secondlook.lab.experiments import methods, on_ledger
-from secondlook.lab.experiments.methods import METHODS, SETS, expand_names
-from secondlook.lab.experiments.runner import run_experiment
-from secondlook.ledger import Checkpoint, SqlLedger, verify
+from fairchance.cli import runs
+from fairchance.cli.app import app
+from fairchance.lab.experiments import methods, on_ledger
+from fairchance.lab.experiments.methods import METHODS, SETS, expand_names
+from fairchance.lab.experiments.runner import run_experiment
+from fairchance.ledger import Checkpoint, SqlLedger, verify
 
 WORLD = """
 methods = ["diverges", "greedy-aligned", "fuzzy-augmentation-aligned"]
@@ -33,7 +33,7 @@ def bare_machine(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
+    monkeypatch.setattr("fairchance.cli.runs.write_report", lambda *_: None)
 
 
 def call(*arguments):
@@ -65,7 +65,7 @@ def test_all_means_every_method(asked, monkeypatch):
     monkeypatch.setattr(methods, "find_spec", lambda name: None)
     result = call("reproduce", "german", "--methods", "all", "--out", "d")
     assert "Left out: fairall-published" in result.stderr
-    assert "secondlook[deep]" in result.stderr
+    assert "fairchance[deep]" in result.stderr
 
 
 def test_methods_lists_the_sets():
@@ -130,7 +130,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("TERM", "dumb")
     # Drawing takes most of the time and is tested elsewhere.
-    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *arguments: None)
+    monkeypatch.setattr("fairchance.cli.runs.write_report", lambda *arguments: None)
     return tmp_path
 
 
@@ -208,5 +208,5 @@ def test_ledger_that_fails_verification_has_its_own_exit_code(folder):
         connection.exec_driver_sql("UPDATE entries SET \"by\" = 'other' WHERE number = 2")
     result = simulate(folder, out="again")
     assert result.exit_code == 4
-    assert "secondlook: entry" in result.stderr
+    assert "fairchance: entry" in result.stderr
     assert "On the record" not in result.stdout

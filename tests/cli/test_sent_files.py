@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import secondlook as sl
+import fairchance as fc
 from cli.lender_files import PROGRAM, call, done, people, refused, start
-from secondlook.cli.commands import decide as batches
-from secondlook.ledger import Program, verify
+from fairchance.cli.commands import decide as batches
+from fairchance.ledger import Program, verify
 
 ERASED = (
     "has erased applicants, and this may be one of them; send new applicants in a file of their own"
@@ -42,7 +42,7 @@ def lender(made, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     url = f"sqlite:///{tmp_path}/lender.db"
-    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
     got = pd.read_csv("decisions.csv")
     accepted, rejected = (
         got["id"][got["decision"] == value].tolist() for value in ("accept", "reject")
@@ -323,7 +323,7 @@ def test_file_without_usable_rows_has_its_own_exit_code(lender, command, print_j
         assert json.loads(result.stdout)["refused"]["rows"] == 1
     else:
         assert "1 row refused, with the reasons in " in result.stdout
-    assert "secondlook:" not in result.stderr
+    assert "fairchance:" not in result.stderr
     assert program.checkpoint() == head
 
 
@@ -348,7 +348,7 @@ def test_groups_of_a_program_made_in_python(tmp_path, monkeypatch, kind, named):
         frame["group"] = (frame["sex"] == "f").astype(kind)
     features = ["income", "debt"]
     groups = past[["group"]] if named else past["group"].to_numpy()
-    clf = sl.PartialFeedbackClassifier(random_state=0)
+    clf = fc.PartialFeedbackClassifier(random_state=0)
     good = (past["outcome"] == "repaid").astype(int)
     Program.create(url, clf, past[features], good, sensitive_features=groups, ids=past["id"])
     for kept in ("csv", "parquet"):
@@ -371,7 +371,7 @@ CONFIG = PROGRAM.replace('id = "id"', 'id = "loan"', 1)
 def decided(tmp_path, monkeypatch):
     """Return the decisions of a program with the id column ``loan``."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SECONDLOOK_LEDGER", f"sqlite:///{tmp_path}/lender.db")
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", f"sqlite:///{tmp_path}/lender.db")
     past = people(400).rename(columns={"id": "loan"})
     past.loc[past["income"] < -0.3, "outcome"] = ""
     past.to_csv("history.csv", index=False)

@@ -1,4 +1,4 @@
-"""``secondlook status``, and options that reading commands refuse."""
+"""``fairchance status``, and options that reading commands refuse."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-import secondlook as sl
+import fairchance as fc
 from cli.hostile_lender import EXPORTED, HOSTILE, refused, run
-from secondlook.cli.commands.decide import promise_message
-from secondlook.cli.commands.status import as_data, print_status
-from secondlook.errors import LedgerError
-from secondlook.ledger import Program, SqlLedger
-from secondlook.ledger.health import LIGHTS, PILOT_ADVICE, check_health
-from secondlook.ledger.summary import Change, Outcomes, Promise, summarise
+from fairchance.cli.commands.decide import promise_message
+from fairchance.cli.commands.status import as_data, print_status
+from fairchance.errors import LedgerError
+from fairchance.ledger import Program, SqlLedger
+from fairchance.ledger.health import LIGHTS, PILOT_ADVICE, check_health
+from fairchance.ledger.summary import Change, Outcomes, Promise, summarise
 
 
 def test_status_is_the_same_in_text_and_json(hostile_lender):
@@ -198,7 +198,7 @@ def test_singular_and_plural(hostile_lender):
 def test_status_of_a_program_without_rounds(tmp_path):
     url = f"sqlite:///{tmp_path}/new.db"
     X = np.random.default_rng(0).normal(size=(80, 2))
-    Program.create(url, sl.PartialFeedbackClassifier(random_state=0), X, X[:, 0] > 0)
+    Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, X[:, 0] > 0)
     assert "No batch has been decided yet." in run("status", "--ledger", url).stdout
     assert json.loads(run("status", "--ledger", url, "--json").stdout)["rounds"] == []
     run("report", "--ledger", url, "-o", tmp_path / "r.html")
@@ -270,7 +270,7 @@ def test_a_ledger_is_named_as_an_argument_or_an_option(hostile_lender, tmp_path)
 def test_the_only_program_needs_no_name(tmp_path):
     url = f"sqlite:///{tmp_path}/new.db"
     X = np.random.default_rng(0).normal(size=(80, 2))
-    clf = sl.PartialFeedbackClassifier(random_state=0)
+    clf = fc.PartialFeedbackClassifier(random_state=0)
     Program.create(url, clf, X, X[:, 0] > 0, name="cards")
     assert json.loads(run("status", url, "--json").stdout)["program"] == "cards"
     assert "Everything fits" in run("verify", url).stdout

@@ -21,28 +21,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.experiments.test_spec import one_sentence
-from secondlook.cli.files.kinds import FoundColumn, find_columns
-from secondlook.cli.files.refusals import Refusals, refused_path
-from secondlook.cli.files.rows import (
+from fairchance.cli.files.kinds import FoundColumn, find_columns
+from fairchance.cli.files.refusals import Refusals, refused_path
+from fairchance.cli.files.rows import (
     features_groups_ids,
     outcome_states,
     split_rows,
     text_columns,
     truth_values,
 )
-from secondlook.cli.files.tables import (
+from fairchance.cli.files.tables import (
     check_output,
     check_writable,
     read_sent,
     read_table,
     write_table,
 )
-from secondlook.core.groups import Attributes
-from secondlook.core.sizes import zipped
-from secondlook.errors import InputError
-from secondlook.ledger.config import Labels, Roles
-from secondlook.ledger.encoding import FeatureColumns
+from fairchance.core.groups import Attributes
+from fairchance.core.sizes import zipped
+from fairchance.errors import InputError
+from fairchance.ledger.config import Labels, Roles
+from fairchance.ledger.encoding import FeatureColumns
+from lab.experiments.test_spec import one_sentence
 
 LONG = "x" * 1_500_000  # longer than the blocks in which pyarrow reads
 

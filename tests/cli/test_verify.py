@@ -1,4 +1,4 @@
-"""``secondlook verify``: damaged ledgers, missing tables and files of checkpoints."""
+"""``fairchance verify``: damaged ledgers, missing tables and files of checkpoints."""
 
 from __future__ import annotations
 

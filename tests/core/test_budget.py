@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secondlook.core.budget import ExploitOnly, FdrBudget, PowerSchedule
-from secondlook.errors import InputError
+from fairchance.core.budget import ExploitOnly, FdrBudget, PowerSchedule
+from fairchance.errors import InputError
 
 ROUNDING = 1e-9  # people; see the source
 

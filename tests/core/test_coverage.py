@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from secondlook.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
-from secondlook.errors import InputError
+from fairchance.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
+from fairchance.errors import InputError
 
 
 @pytest.mark.parametrize("rule", [SummedAcceptance, MeanPastScore, SumOfG])

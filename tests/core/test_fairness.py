@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parities
-from secondlook.core.fairness import (
+from fairchance.core.fairness import (
     EqualizedOdds,
     FalseDiscoveryRateParity,
     FalseOmissionRateParity,
@@ -16,8 +16,8 @@ from secondlook.core.fairness import (
     SelectionRateParity,
     TruePositiveRateParity,
 )
-from secondlook.core.metrics import Rate
-from secondlook.errors import InputError
+from fairchance.core.metrics import Rate
+from fairchance.errors import InputError
 
 N_GROUPS = 4
 person = st.tuples(

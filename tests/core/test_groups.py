@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secondlook.core.groups import Attributes
-from secondlook.core.metrics import by_group
-from secondlook.errors import InputError
+from fairchance.core.groups import Attributes
+from fairchance.core.metrics import by_group
+from fairchance.errors import InputError
 
 SEX = np.array(["f", "m", "f", "m", "f", "m", "m", "f"])
 AGE = np.array([40, 40, 20, 20, 40, 40, 20, 20])

@@ -10,13 +10,13 @@ import polars as pl
 import pytest
 from scipy.stats import binomtest
 
-from secondlook import EqualGroups, GroupShare, ScoreWeighted, Uniform
-from secondlook.core.limits import Above, Below, Column, ColumnNames, Limited, OneOf
-from secondlook.core.strategies import FromFunction, Strategy
-from secondlook.errors import InputError
-from secondlook.methods.algorithm1.exploration import draw_explored, find_candidates
-from secondlook.people.ids import id_bits
-from secondlook.people.intake import Batch
+from fairchance import EqualGroups, GroupShare, ScoreWeighted, Uniform
+from fairchance.core.limits import Above, Below, Column, ColumnNames, Limited, OneOf
+from fairchance.core.strategies import FromFunction, Strategy
+from fairchance.errors import InputError
+from fairchance.methods.algorithm1.exploration import draw_explored, find_candidates
+from fairchance.people.ids import id_bits
+from fairchance.people.intake import Batch
 
 YOUNG = Below(0, -0.5)  # the first column of these worlds
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from fairlearn import metrics as fairlearn
 
-from secondlook.core.metrics import (
+from fairchance.core.metrics import (
     by_group,
     disparities,
     false_discovery_rate,

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairchance import FdrBudget, OutcomeNoise, PartialFeedbackClassifier, Revenue, Utility
+from fairchance.errors import InputError
+from fairchance.lab.simulate.populations import draw_applicants
+from fairchance.methods.certified.evidence import values
 from methods.certified.known_truth import ALPHA, DELTA, QUICK, UTILITY, Flat, Slope, start, too_many
-from secondlook import FdrBudget, OutcomeNoise, PartialFeedbackClassifier, Revenue, Utility
-from secondlook.errors import InputError
-from secondlook.lab.simulate.populations import draw_applicants
-from secondlook.methods.certified.evidence import values
 
 rates = st.floats(0, 0.45)
 

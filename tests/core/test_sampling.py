@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from secondlook.core.sampling import Draw, coin_flips, fixed_size_draw
-from secondlook.errors import InputError
-from secondlook.people.ids import keyed_bits, round_key
+from fairchance.core.sampling import Draw, coin_flips, fixed_size_draw
+from fairchance.errors import InputError
+from fairchance.people.ids import keyed_bits, round_key
 
 N_DRAWS = 20_000
 FALSE_ALARM = 1e-6  # of each frequency test as a whole, whatever the number of people

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from secondlook.core.sampling import fixed_size_draw
-from secondlook.core.strategies import (
+from fairchance.core.sampling import fixed_size_draw
+from fairchance.core.strategies import (
     EqualGroups,
     FromFunction,
     GroupShare,
@@ -20,11 +20,11 @@ from secondlook.core.strategies import (
     as_strategy,
     check_sizes,
 )
-from secondlook.errors import InputError
-from secondlook.ledger import Program
-from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
-from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.people.ids import keyed_bits, round_key
+from fairchance.errors import InputError
+from fairchance.ledger import Program
+from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
+from fairchance.methods.certified.classifier import CertifiedClassifier
+from fairchance.people.ids import keyed_bits, round_key
 
 SCORE = np.array([0.0, 0.25, 1.0])
 GROUP = np.array([0, 1, 1])

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from secondlook.core.theory import Setting, convergence, feasibility, improvement, theory_lines
-from secondlook.errors import InputError
+from fairchance.core.theory import Setting, convergence, feasibility, improvement, theory_lines
+from fairchance.errors import InputError
 
 EXAMPLE = Setting(cells=20)
 BOUNDS = {"feasibility": feasibility, "improvement": improvement, "convergence": convergence}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secondlook.core.utility import Accuracy, PositiveRate, Revenue, Utility
-from secondlook.errors import InputError
+from fairchance.core.utility import Accuracy, PositiveRate, Revenue, Utility
+from fairchance.errors import InputError
 
 ACCEPTED = [1, 1, 1, 0, 0]
 OUTCOMES = [1, 1, 0, 1, 0]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import parities
-from secondlook.learners.logistic import ConstrainedLogistic
+from fairchance.learners.logistic import ConstrainedLogistic
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from secondlook.core.utility import Revenue
-from secondlook.errors import InputError
-from secondlook.learners import direct_search
-from secondlook.learners.direct_search import search_linear_rule
-from secondlook.learners.logistic import ConstrainedLogistic
-from secondlook.learners.thresholds import shared_threshold
-from secondlook.people.likelihoods import LinearLikelihood
+from fairchance.core.utility import Revenue
+from fairchance.errors import InputError
+from fairchance.learners import direct_search
+from fairchance.learners.direct_search import search_linear_rule
+from fairchance.learners.logistic import ConstrainedLogistic
+from fairchance.learners.thresholds import shared_threshold
+from fairchance.people.likelihoods import LinearLikelihood
 
 TASK = {"utility": Revenue(200, 500), "max_fdr": 0.2}
 

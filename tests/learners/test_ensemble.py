@@ -14,11 +14,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from secondlook import CertifiedClassifier
-from secondlook.errors import InputError, LearningWarning
-from secondlook.learners import ensemble
-from secondlook.learners.ensemble import BoostedTrees, MixedLikelihood, SelectionAwareEnsemble
-from secondlook.methods.storage import dumps, loads
+from fairchance import CertifiedClassifier
+from fairchance.errors import InputError, LearningWarning
+from fairchance.learners import ensemble
+from fairchance.learners.ensemble import BoostedTrees, MixedLikelihood, SelectionAwareEnsemble
+from fairchance.methods.storage import dumps, loads
 
 
 def people(n, rng, slope=2.0):

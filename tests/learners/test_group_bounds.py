@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from fairchance.core.utility import Accuracy, PositiveRate, Revenue
+from fairchance.errors import InputError
+from fairchance.learners.thresholds import group_thresholds, shared_threshold
 from parities import random_parity, rates, worst
-from secondlook.core.utility import Accuracy, PositiveRate, Revenue
-from secondlook.errors import InputError
-from secondlook.learners.thresholds import group_thresholds, shared_threshold
 
 MONEY = Revenue(200, 500)
 EXACT = 1e-9

@@ -8,20 +8,11 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from learners.test_thresholds import (
-    EXACT,
-    Best,
-    Case,
-    brute_force,
-    check_report,
-    missed,
-    random_case,
-)
-from secondlook.core.fairness import SelectionRateParity
-from secondlook.core.utility import PositiveRate
-from secondlook.learners import group_search, thresholds
-from secondlook.learners.curves import Points, ThresholdBounds
-from secondlook.learners.group_search import (
+from fairchance.core.fairness import SelectionRateParity
+from fairchance.core.utility import PositiveRate
+from fairchance.learners import group_search, thresholds
+from fairchance.learners.curves import Points, ThresholdBounds
+from fairchance.learners.group_search import (
     THOROUGH,
     Effort,
     OpenCuts,
@@ -31,7 +22,16 @@ from secondlook.learners.group_search import (
     polish,
     relax,
 )
-from secondlook.learners.thresholds import OperatingPoint, group_thresholds
+from fairchance.learners.thresholds import OperatingPoint, group_thresholds
+from learners.test_thresholds import (
+    EXACT,
+    Best,
+    Case,
+    brute_force,
+    check_report,
+    missed,
+    random_case,
+)
 
 FREE = ThresholdBounds(0.0, 0.0, np.inf)
 PRECISION = 1e-6  # to which the least violation of more than two groups is found

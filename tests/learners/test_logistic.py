@@ -10,11 +10,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from fairchance.core.fairness import SelectionRateParity, TruePositiveRateParity
+from fairchance.errors import InputError, LearningWarning
+from fairchance.learners.logistic import ConstrainedLogistic, FitStatus
+from fairchance.learners.problem import group_codes
 from learners.samples import Sample, excess, sample
-from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
-from secondlook.errors import InputError, LearningWarning
-from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
-from secondlook.learners.problem import group_codes
 
 
 @parametrize_with_checks([ConstrainedLogistic(), ConstrainedLogistic(max_fdr=0.4)])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import parities
+from fairchance.core.fairness import EqualizedOdds, SelectionRateParity, TruePositiveRateParity
+from fairchance.learners.logistic import ConstrainedLogistic
+from fairchance.learners.problem import FitBounds, SmoothRates
 from learners.samples import excess, objective, sample
-from secondlook.core.fairness import EqualizedOdds, SelectionRateParity, TruePositiveRateParity
-from secondlook.learners.logistic import ConstrainedLogistic
-from secondlook.learners.problem import FitBounds, SmoothRates
 
 
 def differences(function, x, h=1e-5):
@@ -26,7 +26,7 @@ class TestDerivatives:
     @pytest.fixture(params=[TruePositiveRateParity(0.1), EqualizedOdds(ratio=0.8)])
     def problem(self, monkeypatch, request):
         # Small blocks, so that sums over several of them are tested.
-        monkeypatch.setattr("secondlook.learners.problem.BLOCK_BYTES", 1)
+        monkeypatch.setattr("fairchance.learners.problem.BLOCK_BYTES", 1)
         s = sample(np.random.default_rng(4), n=900, n_groups=3)
         s.weight[256:512] = 0.0
         model = ConstrainedLogistic(max_fdr=0.2, min_selection_rate=0.3, fairness=request.param)

@@ -8,7 +8,7 @@ from scipy.optimize import check_grad
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from secondlook.learners.selection import _SelectionLikelihood, fit_selected_past
+from fairchance.learners.selection import _SelectionLikelihood, fit_selected_past
 
 COEF, INTERCEPT = np.array([1.5, -1.0, 0.0]), 0.5
 

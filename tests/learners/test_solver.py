@@ -11,12 +11,12 @@ from scipy.stats import binomtest
 from sklearn.exceptions import ConvergenceWarning
 
 import parities
+from fairchance.core.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
+from fairchance.errors import LearningWarning
+from fairchance.learners import solver
+from fairchance.learners.logistic import ConstrainedLogistic
+from fairchance.learners.problem import SmoothProblem
 from learners.samples import Sample, excess, expected_fdr, sample
-from secondlook.core.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
-from secondlook.errors import LearningWarning
-from secondlook.learners import solver
-from secondlook.learners.logistic import ConstrainedLogistic
-from secondlook.learners.problem import SmoothProblem
 
 
 def random_problem(seed: int) -> tuple[ConstrainedLogistic, Sample]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import parities
-from secondlook.core.fairness import (
+from fairchance.core.fairness import (
     EqualizedOdds,
     FalseDiscoveryRateParity,
     FalseOmissionRateParity,
@@ -20,11 +20,11 @@ from secondlook.core.fairness import (
     SelectionRateParity,
     TruePositiveRateParity,
 )
-from secondlook.core.utility import Accuracy, PositiveRate, Revenue, Utility
-from secondlook.errors import InputError
-from secondlook.learners.curves import exact_weights
-from secondlook.learners.pair_search import best_in_windows, range_max
-from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
+from fairchance.core.utility import Accuracy, PositiveRate, Revenue, Utility
+from fairchance.errors import InputError
+from fairchance.learners.curves import exact_weights
+from fairchance.learners.pair_search import best_in_windows, range_max
+from fairchance.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
 
 EXACT = 1e-9
 MAX_GAP = 1e-3

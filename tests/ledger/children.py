@@ -7,7 +7,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from secondlook.errors import LedgerError
+from fairchance.errors import LedgerError
 
 NOBODY = 65534
 

@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-import secondlook as sl
-from secondlook.ledger import Program
+import fairchance as fc
+from fairchance.ledger import Program
 
 KEPT = Path(__file__).with_name("kept.db.xz")
 N_PAST, N_BATCH = 120, 30
@@ -32,8 +32,8 @@ def applicants(round):
 def record(url):
     """Record two programs, each with one of everything."""
     classifiers = {
-        "plain": sl.PartialFeedbackClassifier(strategy=sl.GroupShare(), random_state=3),
-        "certified": sl.CertifiedClassifier(horizon=6, random_state=3),
+        "plain": fc.PartialFeedbackClassifier(strategy=fc.GroupShare(), random_state=3),
+        "certified": fc.CertifiedClassifier(horizon=6, random_state=3),
     }
     for name, classifier in classifiers.items():
         X, group, outcome = applicants(0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from fairchance.ledger.base import Facts
+from fairchance.ledger.sql import SqlWriter
+from fairchance.ledger.verification.walk import verify
 from ledger_worlds import started
-from secondlook.ledger.base import Facts
-from secondlook.ledger.sql import SqlWriter
-from secondlook.ledger.verification.walk import verify
 
 
 def entries(program, kind=None):

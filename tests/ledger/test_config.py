@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import secondlook as sl
+import fairchance as fc
+from fairchance.cli.app import app
+from fairchance.core.limits import Above, Below, Limited, OneOf
+from fairchance.errors import InputError
+from fairchance.lab.experiments.world_file import read_world_file
+from fairchance.learners.logistic import ConstrainedLogistic
+from fairchance.ledger import Program, verify
+from fairchance.ledger.config import Labels, Roles, example_config, read_config
+from fairchance.ledger.config_classifiers import CLASSIFIERS, LIMITS
 from lab.experiments.test_spec import one_sentence
-from secondlook.cli.app import app
-from secondlook.core.limits import Above, Below, Limited, OneOf
-from secondlook.errors import InputError
-from secondlook.lab.experiments.world_file import read_world_file
-from secondlook.learners.logistic import ConstrainedLogistic
-from secondlook.ledger import Program, verify
-from secondlook.ledger.config import Labels, Roles, example_config, read_config
-from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS
 
 NEEDED = """
 [columns]
@@ -65,7 +65,7 @@ def test_required_keys_alone(read):
     assert config.labels == Labels(("yes",), ("no",))
     assert config.features(["paid", "x", "id", "y"]) == ("x", "y")
     clf = config.classifier()
-    assert repr(clf) == repr(sl.CertifiedClassifier(random_state=clf.random_state))
+    assert repr(clf) == repr(fc.CertifiedClassifier(random_state=clf.random_state))
 
 
 def test_the_seed_is_read_or_drawn(read):
@@ -111,15 +111,15 @@ def test_about_of_a_program(read):
 
 
 COMMON = [
-    ("utility = { good = 200, bad = -500 }", {"utility": sl.Revenue(gain=200, loss=500)}),
-    ('utility = "accuracy"', {"utility": sl.Accuracy()}),
-    ('utility = "positive_rate"', {"utility": sl.PositiveRate()}),
-    ('strategy = "uniform"', {"strategy": sl.Uniform()}),
-    ('strategy = "score-weighted"', {"strategy": sl.ScoreWeighted()}),
-    ('strategy = "group-share"', {"strategy": sl.GroupShare()}),
-    ('strategy = "equal-groups"', {"strategy": sl.EqualGroups()}),
+    ("utility = { good = 200, bad = -500 }", {"utility": fc.Revenue(gain=200, loss=500)}),
+    ('utility = "accuracy"', {"utility": fc.Accuracy()}),
+    ('utility = "positive_rate"', {"utility": fc.PositiveRate()}),
+    ('strategy = "uniform"', {"strategy": fc.Uniform()}),
+    ('strategy = "score-weighted"', {"strategy": fc.ScoreWeighted()}),
+    ('strategy = "group-share"', {"strategy": fc.GroupShare()}),
+    ('strategy = "equal-groups"', {"strategy": fc.EqualGroups()}),
     ("maturity = 3", {"maturity": 3}),
-    ("noise = { bad_as_good = 0.1 }", {"noise": sl.OutcomeNoise(bad_as_good=0.1)}),
+    ("noise = { bad_as_good = 0.1 }", {"noise": fc.OutcomeNoise(bad_as_good=0.1)}),
     ('group_mode = "blind"', {"group_mode": "blind"}),
     ("group_as_feature = true", {"group_as_feature": True}),
     ('attributes = "side-by-side"', {"attributes": "side_by_side"}),
@@ -133,29 +133,29 @@ CERTIFIED = [
     ("floor = 0.05\npatience = 4\nmonitor = 0", {"floor": 0.05, "patience": 4, "monitor": 0}),
 ]
 PARTIAL = [
-    ("alpha = 0.2", {"budget": sl.FdrBudget(alpha=0.2)}),
+    ("alpha = 0.2", {"budget": fc.FdrBudget(alpha=0.2)}),
     (
         "alpha = 0.2\nalpha_exploit = 0.1\nmin_selection_rate = 0.3",
-        {"budget": sl.FdrBudget(alpha=0.2, exploit=0.1, min_selection_rate=0.3)},
+        {"budget": fc.FdrBudget(alpha=0.2, exploit=0.1, min_selection_rate=0.3)},
     ),
-    ('coverage = "mean-past-score"', {"coverage": sl.MeanPastScore()}),
-    ('coverage = "sum-of-g"', {"coverage": sl.SumOfG()}),
+    ('coverage = "mean-past-score"', {"coverage": fc.MeanPastScore()}),
+    ('coverage = "sum-of-g"', {"coverage": fc.SumOfG()}),
     (
         'coverage = "summed-acceptance"\ncoverage_threshold = 0.7',
-        {"coverage": sl.SummedAcceptance(0.7)},
+        {"coverage": fc.SummedAcceptance(0.7)},
     ),
-    ('fairness = "selection-rate"', {"fairness": sl.SelectionRateParity()}),
+    ('fairness = "selection-rate"', {"fairness": fc.SelectionRateParity()}),
     (
         'fairness = "true-positive-rate"\nfairness_difference = 0.1',
-        {"fairness": sl.TruePositiveRateParity(0.1)},
+        {"fairness": fc.TruePositiveRateParity(0.1)},
     ),
     (
         'fairness = "false-positive-rate"\nfairness_ratio = 0.8',
-        {"fairness": sl.FalsePositiveRateParity(ratio=0.8)},
+        {"fairness": fc.FalsePositiveRateParity(ratio=0.8)},
     ),
-    ('fairness = "equalized-odds"', {"fairness": sl.EqualizedOdds()}),
-    ('fairness = "false-discovery-rate"', {"fairness": sl.FalseDiscoveryRateParity()}),
-    ('fairness = "false-omission-rate"', {"fairness": sl.FalseOmissionRateParity()}),
+    ('fairness = "equalized-odds"', {"fairness": fc.EqualizedOdds()}),
+    ('fairness = "false-discovery-rate"', {"fairness": fc.FalseDiscoveryRateParity()}),
+    ('fairness = "false-omission-rate"', {"fairness": fc.FalseOmissionRateParity()}),
     ('thresholds = "per-group"', {"thresholds": "per_group"}),
     ('constraints = "per-group"', {"constraints": "per_group"}),
     ('split = "cross"\nweights = "none"', {"split": "cross", "weights": "none"}),
@@ -164,25 +164,25 @@ PARTIAL = [
     ('weight_cap = "none"', {"weight_cap": None}),
     (
         'fairness = "selection-rate"\nfairness_in = "thresholds"',
-        {"fairness": sl.SelectionRateParity()},
+        {"fairness": fc.SelectionRateParity()},
     ),
-    ("coverage_threshold = 0.7", {"coverage": sl.SummedAcceptance(0.7)}),
-    ("coverage_reference_size = 50", {"coverage": sl.SummedAcceptance(reference_size=50)}),
+    ("coverage_threshold = 0.7", {"coverage": fc.SummedAcceptance(0.7)}),
+    ("coverage_reference_size = 50", {"coverage": fc.SummedAcceptance(reference_size=50)}),
     (
         'strategy = "group-share"\nstrategy_reading = "product"\nstrategy_beta = 0.2',
-        {"strategy": sl.GroupShare(sl.ScoreWeighted(0.2), "product")},
+        {"strategy": fc.GroupShare(fc.ScoreWeighted(0.2), "product")},
     ),
-    ("strategy_floor = 0.01", {"strategy": sl.ScoreWeighted(floor=0.01)}),
+    ("strategy_floor = 0.01", {"strategy": fc.ScoreWeighted(floor=0.01)}),
     (
         "alpha_exploit_start = 0.05\nalpha_exploit_power = 0.3\nslack = 0\nreserve = 0.02",
-        {"budget": sl.FdrBudget(exploit=sl.PowerSchedule(0.05, 0.3), slack=0, reserve=0.02)},
+        {"budget": fc.FdrBudget(exploit=fc.PowerSchedule(0.05, 0.3), slack=0, reserve=0.02)},
     ),
-    ("explore = false", {"budget": sl.ExploitOnly()}),
+    ("explore = false", {"budget": fc.ExploitOnly()}),
     (
         "paper_text = true",
         {
             "constrain_fit": True,
-            "coverage": sl.SumOfG(),
+            "coverage": fc.SumOfG(),
             "weight_cap": None,
             "first_round": "cut",
         },
@@ -191,8 +191,8 @@ PARTIAL = [
         'paper_text = true\ncoverage = "mean-past-score"\nstrategy = "group-share"',
         {
             "constrain_fit": True,
-            "coverage": sl.MeanPastScore(),
-            "strategy": sl.GroupShare(reading="product"),
+            "coverage": fc.MeanPastScore(),
+            "strategy": fc.GroupShare(reading="product"),
             "weight_cap": None,
             "first_round": "cut",
         },
@@ -202,7 +202,7 @@ PARTIAL = [
         {"first_round": "learned", "constrain_fit": True},
     ),
 ]
-MADE = {"certified": sl.CertifiedClassifier, "partial-feedback": sl.PartialFeedbackClassifier}
+MADE = {"certified": fc.CertifiedClassifier, "partial-feedback": fc.PartialFeedbackClassifier}
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_every_key_is_an_option_of_the_classifier(read, kind, lines, options):
     made = read(kind=kind, classifier=f"seed = 7\n{lines}").classifier()
     options = dict(options)
     if kind != "certified":
-        options.setdefault("budget", sl.FdrBudget())
+        options.setdefault("budget", fc.FdrBudget())
     expected = MADE[kind.replace("_", "-")](random_state=7, **options)
     assert made.get_params(deep=False) == expected.get_params(deep=False)
 
@@ -228,7 +228,7 @@ def test_limits_wrap_the_strategy(read):
     rest = f'[limits]\nmax_risk = 0.8\nexposure = 5e4\namount = "debt"\nexclude = [{rows}]'
     made = read(kind="partial-feedback", classifier='strategy = "uniform"', rest=rest).classifier()
     rules = Below("age", 18) | Above("age", 80) | OneOf("work", ("none", "other"))
-    assert made.strategy == Limited(sl.Uniform(), 0.8, rules, 5e4, "debt")
+    assert made.strategy == Limited(fc.Uniform(), 0.8, rules, 5e4, "debt")
     assert read(rest="[limits]\nmax_risk = 0.6").classifier().strategy == Limited(None, 0.6)
 
 
@@ -377,7 +377,7 @@ def test_files_that_are_not_a_configuration(read, content, words):
 
 
 def test_a_missing_file(tmp_path):
-    words = "secondlook init --example -o no.toml writes one."
+    words = "fairchance init --example -o no.toml writes one."
     with pytest.raises(InputError, match=re.escape(words)):
         read_config(tmp_path / "no.toml")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from secondlook.ledger.sql import SqlLedger
-from secondlook.testing import LedgerContract
+from fairchance.ledger.sql import SqlLedger
+from fairchance.testing import LedgerContract
 
 
 class TestSqlLedger(LedgerContract):

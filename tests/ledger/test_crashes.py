@@ -17,11 +17,11 @@ import pytest
 import sqlalchemy as sa
 
 from crashing import FORK, decide_and_observe, interrupted, run
+from fairchance.errors import UnknownIdError
+from fairchance.ledger.program import Program
+from fairchance.ledger.sql import SqlLedger
+from fairchance.ledger.verification.walk import verify
 from ledger_worlds import algorithm_1, started
-from secondlook.errors import UnknownIdError
-from secondlook.ledger.program import Program
-from secondlook.ledger.sql import SqlLedger
-from secondlook.ledger.verification.walk import verify
 
 # Newer Pythons, and jax where another test has loaded it, warn of forks in a process with threads,
 # which those of pytest-xdist have. The children use none of these.

@@ -12,13 +12,13 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
+from fairchance.cli.app import app
+from fairchance.core.sizes import MOST_UNPACKED
+from fairchance.errors import InputError, LedgerError
+from fairchance.ledger import Program, SqlLedger, verify
+from fairchance.ledger.base import LONGEST_JSON, Facts
+from fairchance.ledger.summary import summarise
 from ledger_worlds import algorithm_1, started
-from secondlook.cli.app import app
-from secondlook.core.sizes import MOST_UNPACKED
-from secondlook.errors import InputError, LedgerError
-from secondlook.ledger import Program, SqlLedger, verify
-from secondlook.ledger.base import LONGEST_JSON, Facts
-from secondlook.ledger.summary import summarise
 
 ENDLESS = "CREATE VIEW {} AS WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n FROM x) "
 ENDLESS += "SELECT n AS program, n AS entry, n AS person, n AS accepted, '' AS reason FROM x"
@@ -197,7 +197,7 @@ def test_a_server_checks_its_indexes_where_it_can(url):
         connection.execute("DROP TABLE overrides")
         connection.execute(ENDLESS.format("overrides"))
     for read in (SqlLedger, lambda url: Program.open(url, load=False).about):
-        with pytest.raises(LedgerError, match=r"'overrides' .* is not one that secondlook makes"):
+        with pytest.raises(LedgerError, match=r"'overrides' .* is not one that fairchance makes"):
             read(url)
     assert not verify(url).ok
     assert program.ledger.own_check()[0] is not None

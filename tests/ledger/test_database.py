@@ -15,13 +15,13 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy.pool import NullPool
 
+from fairchance.errors import LedgerError
+from fairchance.ledger import Program, schema, verify
+from fairchance.ledger.base import Facts
+from fairchance.ledger.database import connect
+from fairchance.ledger.sql import SqlLedger
+from fairchance.testing.ledger import make_batch
 from ledger_worlds import algorithm_1, same, started
-from secondlook.errors import LedgerError
-from secondlook.ledger import Program, schema, verify
-from secondlook.ledger.base import Facts
-from secondlook.ledger.database import connect
-from secondlook.ledger.sql import SqlLedger
-from secondlook.testing.ledger import make_batch
 
 
 def test_the_migration_makes_the_tables_of_the_schema(url):
@@ -88,10 +88,10 @@ def test_only_the_owner_can_read_a_new_file(tmp_path):
 def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     X = np.random.default_rng(5).normal(size=(3000, 2))
-    import secondlook as sl  # noqa: PLC0415
+    import fairchance as fc  # noqa: PLC0415
 
     program = Program.create(
-        url, sl.PartialFeedbackClassifier(random_state=0), X[:100], X[:100, 0] > 0
+        url, fc.PartialFeedbackClassifier(random_state=0), X[:100], X[:100, 0] > 0
     )
     before = program.checkpoint()
 
@@ -137,7 +137,7 @@ def test_a_database_without_a_ledger_is_changed_only_to_make_one(url):
         Program.open(url)
     assert tables() == ["notes"]
     if url.startswith("sqlite"):  # a file holds one ledger and nothing else
-        with pytest.raises(LedgerError, match=r"the table 'notes' .* is not one that secondlook m"):
+        with pytest.raises(LedgerError, match=r"the table 'notes' .* is not one that fairchance m"):
             SqlLedger(url, make=True)
         assert tables() == ["notes"]
         return

@@ -10,18 +10,18 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+import fairchance as fc
 import mixed_tables
-import secondlook as sl
 from cli.hostile_lender import run
+from fairchance.audit import DecisionLog, evaluate
+from fairchance.errors import InputError
+from fairchance.frames import as_array
+from fairchance.lab.simulate.populations import Lender
+from fairchance.lab.simulate.run import decision_log
+from fairchance.lab.simulate.run import run as run_method
+from fairchance.ledger import Program
 from ledger.lived_programs import lived
 from ledger_worlds import algorithm_1, certified, started
-from secondlook.audit import DecisionLog, evaluate
-from secondlook.errors import InputError
-from secondlook.frames import as_array
-from secondlook.lab.simulate.populations import Lender
-from secondlook.lab.simulate.run import decision_log
-from secondlook.lab.simulate.run import run as run_method
-from secondlook.ledger import Program
 from small_worlds import lender_world
 
 
@@ -259,7 +259,7 @@ def test_no_mixture_without_stored_policies(place, tmp_path, rng):
     X = rng.integers(0, 3, (300, 2))
     url = f"sqlite:///{tmp_path}/cells.db"
     good = rng.random(300) < 0.95
-    cells = Program.create(url, sl.FiniteClassifier(random_state=0), X, good)
+    cells = Program.create(url, fc.FiniteClassifier(random_state=0), X, good)
     cells.decide(X[:50])
     with pytest.raises(InputError, match="FiniteClassifier"):
         cells.decision_log(mixture=True)
@@ -271,7 +271,7 @@ def test_no_mixture_without_stored_policies(place, tmp_path, rng):
 def test_many_classes_with_two_outcomes_have_a_log(place, rng):
     X = rng.normal(size=(500, 2))
     good = np.where(X[:, 0] + rng.normal(size=500) > -1, "yes", "no")
-    classifier = sl.ManyClassClassifier(
+    classifier = fc.ManyClassClassifier(
         {"reject": {"yes": 0, "no": 0}, "accept": {"yes": 1, "no": -2}},
         observed="accept",
         good="yes",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from crashing import interrupted, make_and_erase, recorded, run
+from fairchance.ledger.program import Program
 from faulty_disk import NAME, READ, SYNC, WRITE, Plan, compiler, fail, failing_processes
-from secondlook.ledger.program import Program
 from small_worlds import lender_world
 
 # Newer Pythons, and jax where another test has loaded it, warn of forks in a process with threads.

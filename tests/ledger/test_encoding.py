@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from secondlook.errors import InputError
-from secondlook.ledger.encoding import FeatureColumns
+from fairchance.errors import InputError
+from fairchance.ledger.encoding import FeatureColumns
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])

@@ -13,12 +13,12 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-import secondlook as sl
+import fairchance as fc
+from fairchance.errors import LedgerError, LedgerWarning
+from fairchance.ledger import Program, SqlLedger, verify
 from ledger_worlds import algorithm_1
-from secondlook.errors import LedgerError, LedgerWarning
-from secondlook.ledger import Program, SqlLedger, verify
 
-pytestmark = pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 
 
 def applicants(rng, n):
@@ -67,7 +67,7 @@ def life(url, seed):
     """Return a program with random batches, outcomes and overrides, and each one's traces."""
     rng = np.random.default_rng(seed)
     learner = make_pipeline(make_column_transformer(("passthrough", ["x"])), LogisticRegression())
-    classifier = algorithm_1(learner=learner, group_mode="audit", strategy=sl.ScoreWeighted())
+    classifier = algorithm_1(learner=learner, group_mode="audit", strategy=fc.ScoreWeighted())
     X, good, group, ids = applicants(rng, int(rng.integers(60, 300)))
     program = Program.create(url, classifier, X, good, sensitive_features=group, ids=ids)
     marks = traces(X, ids)

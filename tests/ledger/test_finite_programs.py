@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-import secondlook as sl
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.ledger.program import Program
-from secondlook.ledger.verification.walk import verify
+import fairchance as fc
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.ledger.program import Program
+from fairchance.ledger.verification.walk import verify
 
 WORD = "a-word-of-their-own"
 GOOD = {"baker": 0.75, "cook": 0.96, "smith": 0.9}
@@ -29,8 +29,8 @@ def people(rng, n, odd=0):
 
 
 def cells(**options):
-    return sl.FiniteClassifier(
-        utility=sl.Revenue(1, 3), budget=sl.FdrBudget(alpha=0.2), random_state=0, **options
+    return fc.FiniteClassifier(
+        utility=fc.Revenue(1, 3), budget=fc.FdrBudget(alpha=0.2), random_state=0, **options
     )
 
 
@@ -59,7 +59,7 @@ def proved(program, **options):
 
 OPTIONS = {
     "aware": {},
-    "blind": {"group_mode": "blind", "fairness": sl.SelectionRateParity(0.1), "maturity": 2},
+    "blind": {"group_mode": "blind", "fairness": fc.SelectionRateParity(0.1), "maturity": 2},
 }
 
 
@@ -148,8 +148,8 @@ def test_an_unknown_group_is_refused_and_nothing_is_recorded(place, rng):
     "make",
     [
         lambda: cells(group_mode="audit"),
-        lambda: cells(group_mode="blind", fairness=sl.SelectionRateParity(0.3)),
-        lambda: sl.CertifiedClassifier(
+        lambda: cells(group_mode="blind", fairness=fc.SelectionRateParity(0.3)),
+        lambda: fc.CertifiedClassifier(
             alpha=0.3, learner=LogisticRegression(), group_mode="audit", random_state=0
         ),
     ],
@@ -182,10 +182,10 @@ def test_two_classes_of_many_are_erased_and_verified(place, rng):
         X = rng.normal(size=(n, 2))
         return X, np.where(X[:, 0] + rng.normal(size=n) > 0, "fair", "fraud")
 
-    classifier = sl.ManyClassClassifier(
+    classifier = fc.ManyClassClassifier(
         {"refuse": {"fair": 0, "fraud": 0}, "pay": {"fair": 1, "fraud": -3}},
         good=["fair"],
-        budget=sl.FdrBudget(alpha=0.3),
+        budget=fc.FdrBudget(alpha=0.3),
         random_state=0,
     )
     X, y = claims(500)
@@ -214,8 +214,8 @@ def test_more_than_two_decisions_or_classes_are_refused(place, rng):
     three = {"no": {0: 0, 1: 0}, "small": {0: -1, 1: 1}, "large": {0: -6, 1: 2.5}}
     good = {"small": [1], "large": [1]}
     seen = ["small", "large"]
-    classifier = sl.ManyClassClassifier(three, observed=seen, good=good, random_state=0)
+    classifier = fc.ManyClassClassifier(three, observed=seen, good=good, random_state=0)
     with pytest.raises(InputError, match=r"decides between \w+, \w+, \w+; leave two decisions"):
         Program.create(place, classifier, X, y)
     with pytest.raises(InputError, match=r"outcomes as good or bad, and these are \[0, 1, 2\]"):
-        Program.create(place, sl.ManyClassClassifier(random_state=0), X, np.arange(60) % 3)
+        Program.create(place, fc.ManyClassClassifier(random_state=0), X, np.arange(60) % 3)

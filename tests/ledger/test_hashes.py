@@ -14,11 +14,10 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger_worlds import algorithm_1, started
-from secondlook.errors import LedgerError
-from secondlook.ledger import SqlLedger, schema, verify
-from secondlook.ledger.base import Facts
-from secondlook.ledger.chain import (
+from fairchance.errors import LedgerError
+from fairchance.ledger import SqlLedger, schema, verify
+from fairchance.ledger.base import Facts
+from fairchance.ledger.chain import (
     RowDigests,
     _encode_column,
     _field,
@@ -26,7 +25,8 @@ from secondlook.ledger.chain import (
     digests_of,
     personal_digests,
 )
-from secondlook.testing.ledger import make_batch
+from fairchance.testing.ledger import make_batch
+from ledger_worlds import algorithm_1, started
 
 PERSON, ERASED = 620, 631  # of the first batch, which is numbered from 600
 COLUMNS = [(table, column) for table in schema.metadata.sorted_tables for column in table.c]

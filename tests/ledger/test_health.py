@@ -10,11 +10,11 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
+from fairchance.core.budget import FdrBudget
+from fairchance.core.metrics import exact_interval
+from fairchance.ledger.health import TINY, anytime_interval, check_health, verdict
+from fairchance.ledger.summary import GroupSummary, NextTested, Outcomes, Promise
 from ledger_worlds import algorithm_1, certified, started
-from secondlook.core.budget import FdrBudget
-from secondlook.core.metrics import exact_interval
-from secondlook.ledger.health import TINY, anytime_interval, check_health, verdict
-from secondlook.ledger.summary import GroupSummary, NextTested, Outcomes, Promise
 
 LOOKS = 300
 ERROR = 0.1
@@ -293,7 +293,7 @@ def test_missing_outcomes_that_hold_up_the_tests_are_named(plain, monkeypatch):
     assert lights(held_up) == {}
 
 
-@pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 def test_an_outcome_that_never_comes_is_named(tmp_path):
     classifier = certified(learner=LogisticRegression())
     program, _, batches = started(f"sqlite:///{tmp_path}/ledger.db", classifier, n_rounds=4)

@@ -15,11 +15,11 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-import secondlook as sl
+import fairchance as fc
+from fairchance.errors import InputError, LedgerError
+from fairchance.ledger import Program, SqlLedger, schema, verify
 from ledger.children import folder_for_others, in_a_child, without_rights
 from ledger_worlds import algorithm_1, same, started
-from secondlook.errors import InputError, LedgerError
-from secondlook.ledger import Program, SqlLedger, schema, verify
 
 # Newer Pythons, and jax where another test has loaded it, warn of forks beside threads.
 pytestmark = [
@@ -41,7 +41,7 @@ def program_with_text(url, ids=None):
     words = ["a", "b"] * (n // 2)
     frame = pd.DataFrame({"x": np.linspace(-1, 1, n), "word": words})
     learner = make_pipeline(make_column_transformer(("passthrough", ["x"])), LogisticRegression())
-    clf = sl.PartialFeedbackClassifier(learner=learner, random_state=0)
+    clf = fc.PartialFeedbackClassifier(learner=learner, random_state=0)
     frame["word"] = frame["word"].astype(object)  # text of pandas' own could not be broken
     groups = pd.DataFrame({"g": words}, dtype=object)
     ids = [f"past {at}" for at in range(n)] if ids is None else ids
@@ -131,7 +131,7 @@ def test_a_file_or_a_folder_without_the_right_to_write(shared_folder, what):
 def test_a_ledger_that_another_writer_keeps_locked(url, monkeypatch):
     program, twin, (one, *_) = started(url, algorithm_1())
     group = one.people.group
-    monkeypatch.setattr("secondlook.ledger.database.WAIT", 0.1)
+    monkeypatch.setattr("fairchance.ledger.database.WAIT", 0.1)
     patient = Program.open(url)
     with (
         program.ledger.writing("main"),
@@ -181,8 +181,8 @@ def test_hostile_text_is_data_everywhere(url):
 
     frame, group, ids = people(0)
     outcome = np.where(frame[HOSTILE[0]] > 0, HOSTILE[0], HOSTILE[1])
-    clf = sl.PartialFeedbackClassifier(
-        pos_label=HOSTILE[0], budget=sl.FdrBudget(alpha=0.4), random_state=0
+    clf = fc.PartialFeedbackClassifier(
+        pos_label=HOSTILE[0], budget=fc.FdrBudget(alpha=0.4), random_state=0
     )
     name = HOSTILE[0]
     program = Program.create(
@@ -215,7 +215,7 @@ def test_a_stored_model_is_data_and_never_code(url):
         connection.begin(),
     ):
         connection.execute(sa.update(schema.payloads).values(content=pickle.dumps(Runs())))
-    with pytest.raises(InputError, match=r"stored in entry 3 is not a file written by secondlook"):
+    with pytest.raises(InputError, match=r"stored in entry 3 is not a file written by fairchance"):
         Program.open(url)
     assert "its payload in table payloads was changed" in verify(SqlLedger(url)).problem
 
@@ -245,7 +245,7 @@ def test_invalid_batches_are_refused_and_leave_no_trace(tmp_path, X, message):
     past = rng.normal(size=(100, 3))
     program = Program.create(
         f"sqlite:///{tmp_path}/x.db",
-        sl.PartialFeedbackClassifier(random_state=0),
+        fc.PartialFeedbackClassifier(random_state=0),
         past,
         past[:, 0] > 0,
     )
@@ -258,7 +258,7 @@ def test_invalid_batches_are_refused_and_leave_no_trace(tmp_path, X, message):
 
 def test_ids_that_look_alike_are_different(url, monkeypatch):
     # As older versions took them; where new ones are refused, these are still kept apart.
-    monkeypatch.setattr("secondlook.ledger.program.check_spelling", lambda _ids: None)
+    monkeypatch.setattr("fairchance.ledger.program.check_spelling", lambda _ids: None)
     program, frame, groups = program_with_text(url)
     ids = [
         "a",

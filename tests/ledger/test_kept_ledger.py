@@ -6,8 +6,8 @@ import lzma
 
 import pytest
 
+from fairchance.ledger import Program, verify
 from ledger.kept_ledger import KEPT, N_BATCH, applicants
-from secondlook.ledger import Program, verify
 
 
 @pytest.mark.parametrize("name", ["plain", "certified"])

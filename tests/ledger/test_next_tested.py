@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairchance.errors import LearningWarning
+from fairchance.ledger.summary import NextTested, summarise
+from fairchance.people.store import PENDING
 from ledger_worlds import algorithm_1, certified, started
-from secondlook.errors import LearningWarning
-from secondlook.ledger.summary import NextTested, summarise
-from secondlook.people.store import PENDING
 
 
 class Desk:

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
+from fairchance.errors import InputError
+from fairchance.ledger.base import STATES, HeadCounts, Standing
+from fairchance.ledger.outcomes import compare_outcomes, new_outcomes, unique_outcomes
+from fairchance.ledger.program import Program
+from fairchance.methods.certified.classifier import CertifiedClassifier
+from fairchance.methods.storage import dumps
+from fairchance.people.likeness import FALSE_ALARMS, Checks
 from ledger_worlds import algorithm_1, certified, started
-from secondlook.errors import InputError
-from secondlook.ledger.base import STATES, HeadCounts, Standing
-from secondlook.ledger.outcomes import compare_outcomes, new_outcomes, unique_outcomes
-from secondlook.ledger.program import Program
-from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.methods.storage import dumps
-from secondlook.people.likeness import FALSE_ALARMS, Checks
 
 
 def one_by_one(now, standing, final):

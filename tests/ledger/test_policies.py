@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-import secondlook as sl
+import fairchance as fc
+from fairchance.errors import InputError, LearningWarning
+from fairchance.ledger.base import Facts, to_json
+from fairchance.ledger.program import Program
+from fairchance.ledger.sql import SqlWriter
+from fairchance.ledger.verification.walk import verify
+from fairchance.methods.algorithm1.learning import Learned
+from fairchance.methods.certified.ladder import Ladder
+from fairchance.methods.storage import loads
 from ledger.lived_programs import entries, lived, proved
 from ledger_worlds import algorithm_1, certified, started
-from secondlook.errors import InputError, LearningWarning
-from secondlook.ledger.base import Facts, to_json
-from secondlook.ledger.program import Program
-from secondlook.ledger.sql import SqlWriter
-from secondlook.ledger.verification.walk import verify
-from secondlook.methods.algorithm1.learning import Learned
-from secondlook.methods.certified.ladder import Ladder
-from secondlook.methods.storage import loads
 
 
 def test_a_stored_policy_gives_the_recorded_scores_and_thresholds(place):
@@ -44,7 +44,7 @@ def test_a_stored_policy_gives_the_recorded_scores_and_thresholds(place):
 
 
 def test_a_policy_is_stored_once_before_its_batches(place):
-    steady = sl.PartialFeedbackClassifier(budget=sl.FdrBudget(0.15, exploit=0.1), random_state=3)
+    steady = fc.PartialFeedbackClassifier(budget=fc.FdrBudget(0.15, exploit=0.1), random_state=3)
     program, _, batches = started(place, steady, n_batch=60)
     named = []
     for turn, one in enumerate(batches[:5]):
@@ -123,8 +123,8 @@ def test_a_past_policy_is_stored_as_data(place):
     again = Program.open(place)
     again.decide(X[750:])
     assert proved(again, relearn=True).n_decisions == 300
-    kept = sl.PartialFeedbackClassifier(
-        random_state=3, utility=sl.Revenue(gain=200, loss=300), budget=sl.FdrBudget(alpha=0.15)
+    kept = fc.PartialFeedbackClassifier(
+        random_state=3, utility=fc.Revenue(gain=200, loss=300), budget=fc.FdrBudget(alpha=0.15)
     ).fit(X[:600], good[:600], accepted=accepted[:600], past_policy=past)
     assert np.array_equal(kept.decide(X[600:750]).accepted, decided.accepted)
 
@@ -139,7 +139,7 @@ def test_past_policies_that_cannot_be_stored(place):
 
 
 def certified_life(url, **options):
-    classifier = sl.CertifiedClassifier(
+    classifier = fc.CertifiedClassifier(
         alpha=0.4, delta=0.2, horizon=6, random_state=3, maturity=0, **options
     )
     return lived(url, classifier, n_rounds=8, n_batch=400)
@@ -241,7 +241,7 @@ def test_an_unrecorded_drop_of_a_certificate_is_detected(copied, monkeypatch, re
     if recorded == "too late":
         X, group = np.zeros((1, program.classifier.n_features_in_)), ["A"]
         with monkeypatch.context() as patched:
-            patched.setattr("secondlook.ledger.program.record_certificates", lambda *_a, **_o: None)
+            patched.setattr("fairchance.ledger.program.record_certificates", lambda *_a, **_o: None)
             program.decide(X, sensitive_features=group, ids=[10_000_000])
         (header, options), *_ = late
         with program.ledger.writing("main") as writer:
@@ -288,7 +288,7 @@ def test_a_false_certificate_is_detected(copied):
 
 def test_a_missing_certificate_is_detected(place, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr("secondlook.ledger.program.record_certificates", lambda *_a, **_o: None)
+        patched.setattr("fairchance.ledger.program.record_certificates", lambda *_a, **_o: None)
         program = certified_life(place)
     assert verify(program.ledger).ok
     found = verify(program.ledger, relearn=True)

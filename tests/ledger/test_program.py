@@ -11,12 +11,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-import secondlook as sl
+import fairchance as fc
+from fairchance.errors import InputError, LedgerError, UnknownIdError, UntrustedError
+from fairchance.ledger import summarise
+from fairchance.ledger.program import Program
+from fairchance.ledger.verification.walk import verify
 from ledger_worlds import algorithm_1, certified, same, started
-from secondlook.errors import InputError, LedgerError, UnknownIdError, UntrustedError
-from secondlook.ledger import summarise
-from secondlook.ledger.program import Program
-from secondlook.ledger.verification.walk import verify
 
 SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
 
@@ -231,19 +231,19 @@ def test_programs_that_cannot_be_created_or_opened(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50) % 2
     with pytest.raises(InputError, match="random_state must be a whole number in a ledger"):
-        Program.create(url, sl.PartialFeedbackClassifier(), X, y)
+        Program.create(url, fc.PartialFeedbackClassifier(), X, y)
     with pytest.raises(LedgerError, match="there is no ledger at"):
         Program.open(f"sqlite:///{tmp_path}/y.db")
-    Program.create(url, sl.PartialFeedbackClassifier(random_state=0), X, y)
+    Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, y)
     with pytest.raises(LedgerError, match=r"no program called 'loans' .* which has 'main'"):
         Program.open(url, "loans")
     with pytest.raises(InputError, match="a program called 'main' in this ledger already"):
-        Program.create(url, sl.PartialFeedbackClassifier(random_state=0), X, y)
+        Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, y)
     for name in (" lend", "lend ", "\tlend", "lend\N{NO-BREAK SPACE}"):
         with pytest.raises(InputError, match="name must not begin or end with white space, which"):
-            Program.create(url, sl.PartialFeedbackClassifier(random_state=0), X, y, name=name)
+            Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, y, name=name)
     with_colons = Program.create(
-        url, sl.PartialFeedbackClassifier(random_state=0), X, y, name="a: b"
+        url, fc.PartialFeedbackClassifier(random_state=0), X, y, name="a: b"
     )
     assert with_colons.verify(checkpoint=f" {with_colons.checkpoint()}\n").ok
     for wrong in ("mysql://x/y", "nonsense", "sqlite://"):
@@ -260,7 +260,7 @@ def test_groups_of_a_batch_must_be_those_of_the_history(url):
         return X, pd.DataFrame({"race": race, "sex": sex})
 
     X, groups = some(300)
-    clf = sl.PartialFeedbackClassifier(random_state=0)
+    clf = fc.PartialFeedbackClassifier(random_state=0)
     program = Program.create(url, clf, X, X[:, 1] > -1, accepted=X[:, 0] > 0, **of(groups))
     X, groups = some(50)
     for wrong in (groups[["sex", "race"]], groups.rename(columns={"race": "religion"})):
@@ -283,7 +283,7 @@ def of(groups):
 def test_certificates_per_group_for_any_kind_of_column(tmp_path, kind):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(400, 2)), rng.choice(["A", "B"], 400)
-    clf = sl.CertifiedClassifier(certify="per_group", random_state=0)
+    clf = fc.CertifiedClassifier(certify="per_group", random_state=0)
     past, url = slice(0, 300), f"sqlite:///{tmp_path}/x.db"
     kept = {"accepted": X[past, 0] > 0, **of(kind(groups[past]))}
     program = Program.create(url, clf, X[past], X[past, 1] > -1, **kept)
@@ -349,7 +349,7 @@ def test_trusted_types_apply_to_every_method(tmp_path):
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"])
     good = (rng.random(500) < 1 / (1 + np.exp(-1 - 2 * X["a"]))).astype(int).to_numpy()
-    clf = sl.PartialFeedbackClassifier(learner=learner, random_state=0)
+    clf = fc.PartialFeedbackClassifier(learner=learner, random_state=0)
     past = {"accepted": X["a"][:300] > -1, "trusted": [SELECTOR]}
     Program.create(url, clf, X[:300], good[:300], **past)
     for ask in (Program.open, verify):
@@ -393,7 +393,7 @@ def test_standing_accepts_the_ids_that_observe_accepts(tmp_path):
 def test_integers_are_refused_if_ids_are_text(tmp_path):
     rng = np.random.default_rng(0)
     X, names = rng.normal(size=(200, 2)), np.arange(200).astype(str)
-    clf = sl.PartialFeedbackClassifier(random_state=0)
+    clf = fc.PartialFeedbackClassifier(random_state=0)
     y = (X[:, 0] > rng.normal(size=200)).astype(int)
     program = Program.create(f"sqlite:///{tmp_path}/ledger.db", clf, X, y, ids=names)
     assert program.standing(["7"]).persons.tolist() == [7]

@@ -9,11 +9,11 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
+from fairchance.errors import InputError
+from fairchance.ledger.program import Program
+from fairchance.ledger.retention import MOST_MONTHS
+from fairchance.ledger.verification.walk import verify
 from ledger_worlds import algorithm_1, same, started
-from secondlook.errors import InputError
-from secondlook.ledger.program import Program
-from secondlook.ledger.retention import MOST_MONTHS
-from secondlook.ledger.verification.walk import verify
 from small_worlds import lender_world
 
 WRONG = {
@@ -61,7 +61,7 @@ def test_a_ledger_with_such_ids_still_works(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/ledger.db"
     strange = [*WRONG, *(f"x{at}" for at in range(20 - len(WRONG)))]
     with monkeypatch.context() as before:
-        before.setattr("secondlook.ledger.program.check_spelling", lambda _ids: None)
+        before.setattr("fairchance.ledger.program.check_spelling", lambda _ids: None)
         program, (one, two, three) = named(url, [" h1", "h1"])
         group = {"sensitive_features": one.group}
         first = program.decide(one.X, ids=strange, batch="first", **group)

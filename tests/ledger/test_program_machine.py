@@ -29,25 +29,25 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-import secondlook as sl
-from secondlook.errors import InputError, LearningWarning
-from secondlook.ledger import Program, verify
+import fairchance as fc
+from fairchance.errors import InputError, LearningWarning
+from fairchance.ledger import Program, verify
 
 N_HISTORY, N_BATCH = 150, 24
 DECISIONS = {"refuse": {0: 0, 1: 0}, "pay": {0: -3, 1: 1}}
 KINDS = {
-    "plain": lambda: sl.PartialFeedbackClassifier(
-        utility=sl.Revenue(1, 3), budget=sl.FdrBudget(alpha=0.2), random_state=0
+    "plain": lambda: fc.PartialFeedbackClassifier(
+        utility=fc.Revenue(1, 3), budget=fc.FdrBudget(alpha=0.2), random_state=0
     ),
-    "certified": lambda: sl.CertifiedClassifier(alpha=0.3, horizon=6, random_state=0),
-    "certified with patience": lambda: sl.CertifiedClassifier(
+    "certified": lambda: fc.CertifiedClassifier(alpha=0.3, horizon=6, random_state=0),
+    "certified with patience": lambda: fc.CertifiedClassifier(
         alpha=0.3, horizon=6, patience=2, random_state=0
     ),
-    "finite": lambda: sl.FiniteClassifier(
-        utility=sl.Revenue(1, 3), budget=sl.FdrBudget(alpha=0.2), random_state=0
+    "finite": lambda: fc.FiniteClassifier(
+        utility=fc.Revenue(1, 3), budget=fc.FdrBudget(alpha=0.2), random_state=0
     ),
-    "many classes": lambda: sl.ManyClassClassifier(
-        DECISIONS, good=[1], budget=sl.FdrBudget(alpha=0.3), random_state=0
+    "many classes": lambda: fc.ManyClassClassifier(
+        DECISIONS, good=[1], budget=fc.FdrBudget(alpha=0.3), random_state=0
     ),
 }
 

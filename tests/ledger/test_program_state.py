@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-import secondlook as sl
+import fairchance as fc
+from fairchance.errors import InputError, LearningWarning, LedgerError
+from fairchance.ledger.program import Program
+from fairchance.ledger.sql import SqlLedger
+from fairchance.ledger.verification.walk import verify
 from ledger.lived_programs import entries, lived
 from ledger_worlds import algorithm_1, certified, same, started
-from secondlook.errors import InputError, LearningWarning, LedgerError
-from secondlook.ledger.program import Program
-from secondlook.ledger.sql import SqlLedger
-from secondlook.ledger.verification.walk import verify
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_call_that_fails_changes_nothing_in_memory(url, monkeypatch):
         raise RuntimeError("the disk is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.sql.SqlWriter._insert", fail)
+        patch.setattr("fairchance.ledger.sql.SqlWriter._insert", fail)
         with pytest.raises(RuntimeError, match="the disk is gone"):
             program.decide(one.people.X, sensitive_features=group, batch="b")
     assert same(
@@ -143,9 +143,9 @@ def test_opening_replays_only_entries_after_the_last_snapshot(url, monkeypatch):
     for one in batches[:5]:
         program.decide(one.people.X, sensitive_features=one.people.group)
     replayed = []
-    decide = sl.PartialFeedbackClassifier.decide
+    decide = fc.PartialFeedbackClassifier.decide
     monkeypatch.setattr(
-        sl.PartialFeedbackClassifier,
+        fc.PartialFeedbackClassifier,
         "decide",
         lambda self, *args, **options: replayed.append(1) or decide(self, *args, **options),
     )

@@ -9,24 +9,24 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-import secondlook as sl
+import fairchance as fc
+from fairchance.ledger.base import Facts
+from fairchance.ledger.program import Program
+from fairchance.ledger.verification.walk import verify
+from fairchance.methods.algorithm1 import classifier as algorithm
+from fairchance.methods.algorithm1.learning import Learned
+from fairchance.methods.finite import FiniteClassifier
+from fairchance.methods.storage import dumps, loads
 from ledger.lived_programs import entries, erase, lived, lying, proved
 from ledger_worlds import algorithm_1, certified, same, started
-from secondlook.ledger.base import Facts
-from secondlook.ledger.program import Program
-from secondlook.ledger.verification.walk import verify
-from secondlook.methods.algorithm1 import classifier as algorithm
-from secondlook.methods.algorithm1.learning import Learned
-from secondlook.methods.finite import FiniteClassifier
-from secondlook.methods.storage import dumps, loads
 
 CLASSIFIERS = {
     "default": algorithm_1,
     "cross": lambda: algorithm_1(split="cross"),
     "per group": lambda: algorithm_1(thresholds="per_group", group_as_feature=True),
-    "mean past score": lambda: algorithm_1(coverage=sl.MeanPastScore()),
-    "sum of g": lambda: algorithm_1(coverage=sl.SumOfG(threshold=0.9)),
-    "learned first": lambda: algorithm_1(first_round="learned", strategy=sl.EqualGroups()),
+    "mean past score": lambda: algorithm_1(coverage=fc.MeanPastScore()),
+    "sum of g": lambda: algorithm_1(coverage=fc.SumOfG(threshold=0.9)),
+    "learned first": lambda: algorithm_1(first_round="learned", strategy=fc.EqualGroups()),
     "drawn first": lambda: algorithm_1(first_round="drawn"),
     "tree": lambda: algorithm_1(learner=DecisionTreeClassifier(max_depth=3, random_state=0)),
     "blind": lambda: algorithm_1(group_mode="blind", strategy=None),
@@ -52,7 +52,7 @@ def test_decisions_are_repeated_without_learning(place, monkeypatch, name):
 
     with monkeypatch.context() as patched:
         patched.setattr(algorithm, "learn", never)
-        patched.setattr(sl.CertifiedClassifier, "_learn", never)
+        patched.setattr(fc.CertifiedClassifier, "_learn", never)
         found = proved(program)
     assert (found.n_decisions, found.n_learned_again) == (180, None)
     again = proved(program, relearn=True)
@@ -108,13 +108,13 @@ def test_a_policy_that_did_not_decide_is_detected(place, monkeypatch):
 
 
 def test_a_policy_that_was_not_learned_is_detected_by_relearning(place, monkeypatch):
-    learned = sl.PartialFeedbackClassifier._classifier_of_round
+    learned = fc.PartialFeedbackClassifier._classifier_of_round
 
     def other(self, t):
         return stricter(learned(self, t)) if t == 3 else learned(self, t)
 
     with monkeypatch.context() as patched:
-        patched.setattr(sl.PartialFeedbackClassifier, "_classifier_of_round", other)
+        patched.setattr(fc.PartialFeedbackClassifier, "_classifier_of_round", other)
         program = lived(place, algorithm_1())
     assert verify(program.ledger).ok
     found = verify(program.ledger, relearn=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from fairchance.cli.app import app
+from fairchance.ledger import Program, SqlLedger, verify
 from ledger.children import folder_for_others, without_rights
 from ledger_worlds import algorithm_1, same, started
-from secondlook.cli.app import app
-from secondlook.ledger import Program, SqlLedger, verify
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),

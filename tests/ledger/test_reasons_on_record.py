@@ -12,20 +12,20 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-import secondlook as sl
-from ledger_worlds import algorithm_1, certified, started
-from refused_people import log_odds, mixed_people
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.ledger.base import Facts
-from secondlook.ledger.program import Program
-from secondlook.ledger.verification.walk import verify
-from secondlook.methods.finite import FiniteClassifier
-from secondlook.people.reasons import (
+import fairchance as fc
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.ledger.base import Facts
+from fairchance.ledger.program import Program
+from fairchance.ledger.verification.walk import verify
+from fairchance.methods.finite import FiniteClassifier
+from fairchance.people.reasons import (
     Reference,
     decode,
     first_misfit,
     reasons_for,
 )
+from ledger_worlds import algorithm_1, certified, started
+from refused_people import log_odds, mixed_people
 from small_worlds import lender_world
 
 
@@ -156,7 +156,7 @@ def test_reasons_name_columns_of_a_frame(tmp_path):
         (SimpleImputer(), ["age", "debt"]),
     )
     learner = make_pipeline(encoder, LogisticRegression())
-    classifier = algorithm_1(learner=learner, strategy=sl.Uniform(), first_round="learned")
+    classifier = algorithm_1(learner=learner, strategy=fc.Uniform(), first_round="learned")
     X, y = mixed_people(rng, 400)
     url = f"sqlite:///{tmp_path}/ledger.db"
     program = Program.create(url, classifier, X, y, accepted=X["debt"] < 0.5)

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-import secondlook as sl
-from secondlook.ledger.verification.repeat import first_other_content, first_other_value
-from secondlook.methods.storage import dumps
-from secondlook.people.likelihoods import LinearLikelihood
+import fairchance as fc
+from fairchance.ledger.verification.repeat import first_other_content, first_other_value
+from fairchance.methods.storage import dumps
+from fairchance.people.likelihoods import LinearLikelihood
 
 
 def test_contents_are_compared_part_by_part():
@@ -20,12 +20,12 @@ def test_contents_are_compared_part_by_part():
     assert first_other_content(dumps(one), other, 1e-9) == "LinearLikelihood.coef"
     longer = dumps(LinearLikelihood(np.ones(3), 0.5))
     assert first_other_content(dumps(one), longer, 1.0) == "LinearLikelihood.coef"
-    assert first_other_content(dumps(one), dumps(sl.Uniform()), 1.0) is not None
+    assert first_other_content(dumps(one), dumps(fc.Uniform()), 1.0) is not None
 
 
 def test_a_changed_field_of_a_round_is_named(rng):
     X = rng.normal(size=(300, 2))
-    classifier = sl.CertifiedClassifier(random_state=0)
+    classifier = fc.CertifiedClassifier(random_state=0)
     classifier.fit(X, X[:, 0] > 0, accepted=X[:, 1] > -1)
     classifier.decide(X)
     (before,) = classifier.rounds_
@@ -35,7 +35,7 @@ def test_a_changed_field_of_a_round_is_named(rng):
 
 def test_two_equal_objects_are_not_the_same_object():
     """Two equal strategies differ from one strategy that is used twice."""
-    one, equal = sl.Uniform(), sl.Uniform()
+    one, equal = fc.Uniform(), fc.Uniform()
     twice, each = (dumps(one * two) for two in (one, equal))
     assert first_other_content(twice, twice, 0.0) is None
     assert first_other_content(each, each, 0.0) is None

@@ -18,20 +18,20 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-import secondlook as sl
-from ledger_worlds import algorithm_1, certified, same, started
-from secondlook.errors import InputError, LedgerError, LedgerWarning, UnknownIdError
-from secondlook.ledger import schema
-from secondlook.ledger.base import Facts
-from secondlook.ledger.program import Program
-from secondlook.ledger.retention import (
+import fairchance as fc
+from fairchance.errors import InputError, LedgerError, LedgerWarning, UnknownIdError
+from fairchance.ledger import schema
+from fairchance.ledger.base import Facts
+from fairchance.ledger.program import Program
+from fairchance.ledger.retention import (
     MONTHS,
     Deadlines,
     months_later,
     retention_months,
 )
-from secondlook.ledger.verification.walk import verify
-from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
+from fairchance.ledger.verification.walk import verify
+from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
+from ledger_worlds import algorithm_1, certified, same, started
 
 START = datetime(2031, 1, 31, 12, tzinfo=UTC)
 LATER = START + timedelta(days=800)  # more than 25 months
@@ -51,7 +51,7 @@ class Clock:
 def clock(monkeypatch):
     """Replace the clock of every ledger."""
     fake = Clock()
-    monkeypatch.setattr("secondlook.ledger.sql._now", fake)
+    monkeypatch.setattr("fairchance.ledger.sql._now", fake)
     return fake
 
 
@@ -207,8 +207,8 @@ def test_an_erasure_that_fails_erases_nothing(url, clock, monkeypatch):
         raise RuntimeError("the disk is gone")
 
     for place in (
-        "secondlook.ledger.program.Program._store_state",
-        "secondlook.people.store.PeopleStore.forget",
+        "fairchance.ledger.program.Program._store_state",
+        "fairchance.people.store.PeopleStore.forget",
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fail)
@@ -308,7 +308,7 @@ def test_nothing_is_left_of_the_erased(url, clock, tmp_path):
     learner = make_pipeline(make_column_transformer(("passthrough", ["x"])), LogisticRegression())
     X, good, group, ids = table(300, 0)
     group[:2] = GROUP
-    classifier = algorithm_1(learner=learner, group_mode="audit", strategy=sl.ScoreWeighted())
+    classifier = algorithm_1(learner=learner, group_mode="audit", strategy=fc.ScoreWeighted())
     program = Program.create(url, classifier, X, good, sensitive_features=group, ids=ids)
     gone = ids[:2]
     for first in (300, 500):

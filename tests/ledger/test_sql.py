@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from secondlook.errors import InputError, LedgerError, UnknownIdError
-from secondlook.ledger.base import DecisionRows, Facts, OutcomeRows, OverrideRows, PeopleRows
-from secondlook.ledger.sql import SqlLedger
+from fairchance.errors import InputError, LedgerError, UnknownIdError
+from fairchance.ledger.base import DecisionRows, Facts, OutcomeRows, OverrideRows, PeopleRows
+from fairchance.ledger.sql import SqlLedger
 
 N = 400
 STATES = ["good", "bad", "indeterminate"]

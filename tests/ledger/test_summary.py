@@ -19,13 +19,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-import secondlook as sl
-from ledger_worlds import algorithm_1, certified, started
-from secondlook.core.metrics import exact_interval
-from secondlook.errors import InputError, LedgerError
-from secondlook.ledger.base import Facts, OverrideRows
-from secondlook.ledger.program import Program
-from secondlook.ledger.summary import (
+import fairchance as fc
+from fairchance.core.metrics import exact_interval
+from fairchance.errors import InputError, LedgerError
+from fairchance.ledger.base import Facts, OverrideRows
+from fairchance.ledger.program import Program
+from fairchance.ledger.summary import (
     Outcomes,
     ReasonCount,
     Rejections,
@@ -33,7 +32,8 @@ from secondlook.ledger.summary import (
     far_fewer,
     summarise,
 )
-from secondlook.people.reasons import decode, encode
+from fairchance.people.reasons import decode, encode
+from ledger_worlds import algorithm_1, certified, started
 from small_worlds import lender_world
 
 SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
@@ -131,7 +131,7 @@ class Book:
             old = np.where(rng.random(len(people.group)) < 0.4, "40+", "under 40")
             return pd.DataFrame({"sex": people.group, "age": old})
 
-        with patch("secondlook.ledger.sql._now", lambda: START - timedelta(days=30)):
+        with patch("fairchance.ledger.sql._now", lambda: START - timedelta(days=30)):
             self.program = Program.create(
                 url,
                 classifier,
@@ -419,7 +419,7 @@ def test_groups_need_not_be_readable(tmp_path):
 def test_programs_of_one_ledger_are_counted_separately(url):
     book = Book(url, algorithm_1(), n_rounds=1)
     X = np.random.default_rng(0).normal(size=(60, 2))
-    clf = sl.PartialFeedbackClassifier(random_state=0)
+    clf = fc.PartialFeedbackClassifier(random_state=0)
     other = Program.create(url, clf, X[:40], X[:40, 0] > 0, name="other")
     other.decide(X[40:])
     found = summarise(other.ledger, "other")
@@ -432,7 +432,7 @@ def test_unreadable_settings_are_a_problem_of_the_promise(tmp_path):
     encoder = make_column_transformer(
         (OneHotEncoder(), make_column_selector(dtype_exclude="number"))
     )
-    clf = algorithm_1(learner=make_pipeline(encoder, LogisticRegression()), strategy=sl.Uniform())
+    clf = algorithm_1(learner=make_pipeline(encoder, LogisticRegression()), strategy=fc.Uniform())
     good, trusted = (
         np.arange(60) % 3 > 0,
         ["sklearn.compose._column_transformer.make_column_selector"],

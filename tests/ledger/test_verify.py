@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from fairchance import Uniform
+from fairchance.errors import InputError, LedgerError
+from fairchance.ledger.base import Entry, Facts
+from fairchance.ledger.chain import Checkpoint
+from fairchance.ledger.program import Program
+from fairchance.ledger.sql import SqlLedger, SqlWriter
+from fairchance.ledger.summary import summarise
+from fairchance.ledger.verification.proofs import GroupTrial
+from fairchance.ledger.verification.walk import verify
 from ledger_worlds import algorithm_1, certified, started
-from secondlook import Uniform
-from secondlook.errors import InputError, LedgerError
-from secondlook.ledger.base import Entry, Facts
-from secondlook.ledger.chain import Checkpoint
-from secondlook.ledger.program import Program
-from secondlook.ledger.sql import SqlLedger, SqlWriter
-from secondlook.ledger.summary import summarise
-from secondlook.ledger.verification.proofs import GroupTrial
-from secondlook.ledger.verification.walk import verify
 
 
 def a_life(url, classifier):

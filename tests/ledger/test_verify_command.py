@@ -1,4 +1,4 @@
-"""``secondlook verify``: messages, JSON, exit codes."""
+"""``fairchance verify``: messages, JSON, exit codes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
+from fairchance.cli.app import app
 from ledger_worlds import algorithm_1, started
-from secondlook.cli.app import app
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_a_checkpoint_from_a_file(ledger, monkeypatch):
     output = run(url, "--checkpoint", "other.txt")
     assert (output.exit_code, "checkpoint is of entry 7" in output.stdout) == (4, True)
     assert run(url, "--checkpoint", "@none.txt").stderr == (
-        "secondlook: the checkpoint's file 'none.txt' cannot be read (No such file or directory); "
-        "name the file that secondlook export --checkpoint was written to, or give the "
+        "fairchance: the checkpoint's file 'none.txt' cannot be read (No such file or directory); "
+        "name the file that fairchance export --checkpoint was written to, or give the "
         "checkpoint.\n"
     )
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from secondlook import (
+from fairchance import (
     CertifiedClassifier,
     FdrBudget,
     FiniteClassifier,
@@ -17,9 +17,9 @@ from secondlook import (
     PartialFeedbackClassifier,
     SelectionRateParity,
 )
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.lab.baselines.greedy import Greedy
-from secondlook.ledger import Program
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.lab.baselines.greedy import Greedy
+from fairchance.ledger import Program
 
 N = 40
 

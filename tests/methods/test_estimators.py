@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from secondlook import (
+from fairchance import (
     ConstrainedLogistic,
     FdrBudget,
     FiniteClassifier,
@@ -26,8 +26,8 @@ from secondlook import (
     PartialFeedbackClassifier,
     PerGroup,
 )
-from secondlook.errors import InputError
-from secondlook.lab.simulate.populations import Lender
+from fairchance.errors import InputError
+from fairchance.lab.simulate.populations import Lender
 
 # No expected failures: the list scikit-learn offers for them is not used.
 ESTIMATORS = [

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from secondlook import (
+from fairchance import (
     CertifiedClassifier,
     ConstrainedLogistic,
     EqualGroups,
@@ -30,8 +30,8 @@ from secondlook import (
     load,
     save,
 )
-from secondlook.core.strategies import FromFunction, Product, Strategy
-from secondlook.errors import InputError, LearningWarning
+from fairchance.core.strategies import FromFunction, Product, Strategy
+from fairchance.errors import InputError, LearningWarning
 from small_worlds import lender_world
 
 pytestmark = pytest.mark.filterwarnings("ignore:No threshold keeps", "ignore:No model found")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.stats import wilcoxon
 
-from secondlook import FdrBudget, GroupShare, PartialFeedbackClassifier, Revenue
-from secondlook.lab.simulate.populations import Lender, constrained_optimum
-from secondlook.lab.simulate.run import run
+from fairchance import FdrBudget, GroupShare, PartialFeedbackClassifier, Revenue
+from fairchance.lab.simulate.populations import Lender, constrained_optimum
+from fairchance.lab.simulate.run import run
 from small_worlds import lender_world
 
 ALPHA, SEEDS, ROUNDS, BATCH = 0.15, 20, 40, 1000

@@ -7,20 +7,20 @@ from copy import deepcopy
 import numpy as np
 import pytest
 
-import secondlook as sl
-from secondlook.errors import InputError
+import fairchance as fc
+from fairchance.errors import InputError
 from small_worlds import lender_world
 
 SIZES = (100, 250, 60, 200)
 
 
 def algorithm_1(**options):
-    options = {"strategy": sl.GroupShare()} | options
-    return sl.PartialFeedbackClassifier(random_state=3, **options)
+    options = {"strategy": fc.GroupShare()} | options
+    return fc.PartialFeedbackClassifier(random_state=3, **options)
 
 
 def certified(**options):
-    return sl.CertifiedClassifier(horizon=6, random_state=3, **options)
+    return fc.CertifiedClassifier(horizon=6, random_state=3, **options)
 
 
 def brute_force(classifier, *, correct=False):
@@ -41,7 +41,7 @@ def brute_force(classifier, *, correct=False):
         taken = np.flatnonzero(decided.accepted)
         classifier.observe(decided.ids[taken], batch.outcome[taken])
         if correct:
-            with pytest.warns(sl.errors.LearningWarning):
+            with pytest.warns(fc.errors.LearningWarning):
                 classifier.correct(decided.ids[taken[:1]], 1 - batch.outcome[taken[:1]])
     return others, sum_of / sum(SIZES)
 
@@ -51,7 +51,7 @@ def brute_force(classifier, *, correct=False):
     [
         algorithm_1(),
         algorithm_1(first_round="drawn", thresholds="per_group"),
-        algorithm_1(coverage=sl.SumOfG(), strategy=sl.ScoreWeighted()),
+        algorithm_1(coverage=fc.SumOfG(), strategy=fc.ScoreWeighted()),
         certified(),
         certified(certify="per_group", floor=0.02),
         certified(ranks="within_group"),
@@ -76,8 +76,8 @@ def test_policies_before_a_restart_count():
 def test_it_is_the_same_after_saving(make, tmp_path):
     classifier = make()
     others, _ = brute_force(classifier)
-    sl.save(classifier, tmp_path / "kept.skops")
-    again = sl.load(tmp_path / "kept.skops")
+    fc.save(classifier, tmp_path / "kept.skops")
+    again = fc.load(tmp_path / "kept.skops")
     one, other = (
         each.mean_acceptance(others.X, sensitive_features=others.group)
         for each in (classifier, again)

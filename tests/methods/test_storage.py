@@ -18,14 +18,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from secondlook import ConstrainedLogistic, FdrBudget, PerGroup, Strategy, Uniform, load, save
-from secondlook.core.sizes import MOST_UNPACKED, unzipped
-from secondlook.errors import InputError, UntrustedError
-from secondlook.lab.simulate.populations import Lender
-from secondlook.lab.simulate.run import run
-from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
-from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.methods.storage import dumps, loads
+from fairchance import ConstrainedLogistic, FdrBudget, PerGroup, Strategy, Uniform, load, save
+from fairchance.core.sizes import MOST_UNPACKED, unzipped
+from fairchance.errors import InputError, UntrustedError
+from fairchance.lab.simulate.populations import Lender
+from fairchance.lab.simulate.run import run
+from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
+from fairchance.methods.certified.classifier import CertifiedClassifier
+from fairchance.methods.storage import dumps, loads
 from small_worlds import lender_world
 
 KEYS = ("ids", "accepted", "exploit", "score", "propensity")
@@ -52,7 +52,7 @@ def test_round_trip(make_classifier, tmp_path, options, trusted):
     classifier, world = make_classifier(n_batch=200, n_rounds=3, **options)
     for _ in run(classifier, world):
         pass
-    path = tmp_path / "lender.secondlook"
+    path = tmp_path / "lender.fairchance"
     save(classifier, path)
     again = load(path, trusted=trusted)
     assert repr(again.rounds_) == repr(classifier.rounds_)
@@ -117,7 +117,7 @@ def test_functions_cannot_be_saved_and_the_old_file_stays(make_classifier, tmp_p
 def test_files_that_are_not_ours(make_classifier, tmp_path):
     path = tmp_path / "x"
     path.write_bytes(pickle.dumps({"a": 1}))
-    with pytest.raises(InputError, match=r"is not a file written by secondlook.save"):
+    with pytest.raises(InputError, match=r"is not a file written by fairchance.save"):
         load(path)
     classifier, _ = make_classifier()
     save(classifier, path)
@@ -134,7 +134,7 @@ def test_files_that_are_not_ours(make_classifier, tmp_path):
 def test_estimators_are_made_of_trusted_types_only(make_classifier, tmp_path, monkeypatch):
     classifier, _ = make_classifier(learner=HistGradientBoostingClassifier(max_iter=5))
     save(classifier, tmp_path / "x")
-    monkeypatch.setattr("secondlook.methods.storage._DATA_TYPES", set())
+    monkeypatch.setattr("fairchance.methods.storage._DATA_TYPES", set())
     with pytest.raises(InputError, match=r"not trusted yet: .*TreePredictor"):
         load(tmp_path / "x")
     assert goes_on_alike(classifier, load(tmp_path / "x", trusted=[TREES]))
@@ -156,9 +156,9 @@ def test_no_function_of_ours_can_be_called_by_a_file(tmp_path, rng):
     model = classifier._learned.likelihood.estimator
     writes_a_file(model, str(tmp_path / "written"))
     save(classifier, tmp_path / "x")
-    with pytest.raises(UntrustedError, match=r"secondlook\.methods\.storage\.save"):
+    with pytest.raises(UntrustedError, match=r"fairchance\.methods\.storage\.save"):
         load(tmp_path / "x")
-    trusting = load(tmp_path / "x", trusted=["secondlook.methods.storage.save"])
+    trusting = load(tmp_path / "x", trusted=["fairchance.methods.storage.save"])
     with pytest.raises(ValueError, match="None"):  # what a file writes is no feature
         trusting.predict_proba(X)
     assert (tmp_path / "written").exists()
@@ -182,7 +182,7 @@ def test_a_damaged_file_gives_one_message_or_loads(make_classifier, learner):
 def test_an_empty_manifest(tmp_path, manifest):
     with zipfile.ZipFile(tmp_path / "x", "w") as archive:
         archive.writestr("manifest.json", json.dumps(manifest))
-    with pytest.raises(InputError, match=r"x is not a file written by secondlook.save, or it is d"):
+    with pytest.raises(InputError, match=r"x is not a file written by fairchance.save, or it is d"):
         load(tmp_path / "x")
 
 
@@ -201,7 +201,7 @@ def zeros(n):
 
 
 def saved_file(root, objects=(), **files):
-    manifest = {"format": 1, "secondlook": "1", "root": root, "objects": list(objects)}
+    manifest = {"format": 1, "fairchance": "1", "root": root, "objects": list(objects)}
     return packed(manifest_json=json.dumps(manifest), **files)
 
 

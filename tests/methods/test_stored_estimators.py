@@ -22,8 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from secondlook.errors import InputError, UntrustedError
-from secondlook.methods.storage import dump_estimator, load_estimator
+from fairchance.errors import InputError, UntrustedError
+from fairchance.methods.storage import dump_estimator, load_estimator
 
 
 def people(n=120):

@@ -11,19 +11,19 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-import secondlook as sl
+import fairchance as fc
+from fairchance.errors import InputError, LearningWarning
+from fairchance.ledger import Program, verify
+from fairchance.methods.storage import dumps, loads
+from fairchance.people.reasons import Reference, contributions, decode, reasons_for
 from mixed_tables import KINDS, applicants
 from refused_people import log_odds
-from secondlook.errors import InputError, LearningWarning
-from secondlook.ledger import Program, verify
-from secondlook.methods.storage import dumps, loads
-from secondlook.people.reasons import Reference, contributions, decode, reasons_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:The column 'name' is left out")
 
 METHODS = {
-    "algorithm 1": lambda **options: sl.PartialFeedbackClassifier(random_state=0, **options),
-    "certified": lambda **options: sl.CertifiedClassifier(random_state=0, **options),
+    "algorithm 1": lambda **options: fc.PartialFeedbackClassifier(random_state=0, **options),
+    "certified": lambda **options: fc.CertifiedClassifier(random_state=0, **options),
 }
 LEARNERS = {
     "default": lambda: None,
@@ -147,20 +147,20 @@ def test_no_value_of_few_applicants_is_kept():
 @pytest.mark.parametrize(
     ("rule", "excluded"),
     [
-        (sl.OneOf("job", ("clerk", "diver")), lambda X: X["job"].isin(["clerk", "diver", "?"])),
-        (sl.Below("since", date(2020, 7, 1)), lambda X: X["since"] < pd.Timestamp("2020-07-01")),
-        (sl.Above("since", "2020-07-01"), lambda X: X["since"] > pd.Timestamp("2020-07-01")),
-        (sl.Below("age", 30), lambda X: (X["age"] < 30) | X["age"].isna()),
-        (sl.OneOf("owner", (True,)), lambda X: X["owner"]),
+        (fc.OneOf("job", ("clerk", "diver")), lambda X: X["job"].isin(["clerk", "diver", "?"])),
+        (fc.Below("since", date(2020, 7, 1)), lambda X: X["since"] < pd.Timestamp("2020-07-01")),
+        (fc.Above("since", "2020-07-01"), lambda X: X["since"] > pd.Timestamp("2020-07-01")),
+        (fc.Below("age", 30), lambda X: (X["age"] < 30) | X["age"].isna()),
+        (fc.OneOf("owner", (True,)), lambda X: X["owner"]),
         (
-            sl.OneOf(0, ("nurse",)) | sl.Below(4, 20),
+            fc.OneOf(0, ("nurse",)) | fc.Below(4, 20),
             lambda X: X["job"].isin(["nurse", "?"]) | (X["income"] < 20),
         ),
     ],
     ids=["two jobs", "before a day", "after a day", "age", "flag", "by position"],
 )
 def test_limits_read_the_columns_of_the_table(method, rule, excluded):
-    clf, X, batch, _ = play(method(strategy=sl.Limited(exclude=rule), missing_values="?"))
+    clf, X, batch, _ = play(method(strategy=fc.Limited(exclude=rule), missing_values="?"))
     barred = clf.never_explored(X)
     assert np.array_equal(barred, excluded(X))
     assert barred.any()
@@ -169,12 +169,12 @@ def test_limits_read_the_columns_of_the_table(method, rule, excluded):
 
 def test_limits_that_cannot_be_read(method):
     for rule, message in (
-        (sl.Below("job", 3), "'job' holds text, which has no order"),
-        (sl.OneOf("name", ("x",)), None),
-        (sl.Below("name", 3), "'name' cannot limit exploration, since it has 600 values"),
-        (sl.Above("sex", 3), "there is no column 'sex' to limit exploration by"),
+        (fc.Below("job", 3), "'job' holds text, which has no order"),
+        (fc.OneOf("name", ("x",)), None),
+        (fc.Below("name", 3), "'name' cannot limit exploration, since it has 600 values"),
+        (fc.Above("sex", 3), "there is no column 'sex' to limit exploration by"),
     ):
-        clf = method(strategy=sl.Limited(exclude=rule))
+        clf = method(strategy=fc.Limited(exclude=rule))
         if message is None:
             play(clf)  # a value that a limit names has a code of its own
         else:
@@ -183,7 +183,7 @@ def test_limits_that_cannot_be_read(method):
 
 
 def test_amounts_and_functions_read_the_codes():
-    strategy = sl.Limited(exposure=200, amount="income")
+    strategy = fc.Limited(exposure=200, amount="income")
     _, X, batch, _ = play(METHODS["algorithm 1"](strategy=strategy))
     assert 0 < X["income"][batch.explored].sum() <= 200
     seen = []
@@ -268,4 +268,4 @@ def test_a_ledger_keeps_tables_and_repeats_decisions(method, learner, tmp_path):
 
 
 def limited():
-    return sl.Limited(exclude=sl.Below("since", "2020-02-01") | sl.OneOf("job", ("diver",)))
+    return fc.Limited(exclude=fc.Below("since", "2020-02-01") | fc.OneOf("job", ("diver",)))

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from mixed_tables import KINDS, applicants
-from secondlook.errors import InputError
-from secondlook.methods.storage import dumps, loads
-from secondlook.people.columns import (
+from fairchance.errors import InputError
+from fairchance.methods.storage import dumps, loads
+from fairchance.people.columns import (
     Expansion,
     TableColumns,
     as_missing_values,
     looks_like_identifier,
     without_words,
 )
+from mixed_tables import KINDS, applicants
 
 TYPED = {
     "job": st.sampled_from(["clerk", "nurse", "pilot", "?", "", "Ä"]) | st.none(),

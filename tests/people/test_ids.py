@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from secondlook.errors import InputError
-from secondlook.people.ids import (
+from fairchance.errors import InputError
+from fairchance.people.ids import (
     IdIndex,
     as_ids,
     check_spelling,

@@ -16,12 +16,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-import secondlook as sl
-from secondlook.errors import InputError, LearningWarning
-from secondlook.methods.storage import dumps, loads
-from secondlook.people import likeness as module
-from secondlook.people.columns import SEVERAL, TableColumn, TableColumns
-from secondlook.people.likeness import (
+import fairchance as fc
+from fairchance.errors import InputError, LearningWarning
+from fairchance.methods.storage import dumps, loads
+from fairchance.people import likeness as module
+from fairchance.people.columns import SEVERAL, TableColumn, TableColumns
+from fairchance.people.likeness import (
     Checks,
     Likeness,
     Unlike,
@@ -103,7 +103,7 @@ def test_the_counts_of_a_history_and_of_a_batch_are_those_of_the_columns():
     assert kept.count(columns.codes(strangers)).tolist() == [[4, 0, 4, 0], [4, 0, 1, 0]]
 
 
-@pytest.mark.parametrize("kind", [sl.PartialFeedbackClassifier, sl.CertifiedClassifier])
+@pytest.mark.parametrize("kind", [fc.PartialFeedbackClassifier, fc.CertifiedClassifier])
 def test_nothing_of_an_extreme_is_left_when_its_holder_is_forgotten(rng, kind):
     X = rng.normal(5000, 500, size=(300, 1))
     X[7] = 10_636.125
@@ -371,10 +371,10 @@ def test_levels_are_differences_of_shares(levels):
 # Classifiers
 
 WAYS = {
-    "algorithm 1": lambda: sl.PartialFeedbackClassifier(random_state=0),
-    "certified": lambda: sl.CertifiedClassifier(learner=LogisticRegression(), random_state=0),
-    "cells": lambda: sl.FiniteClassifier(random_state=0),
-    "raw": lambda: sl.PartialFeedbackClassifier(
+    "algorithm 1": lambda: fc.PartialFeedbackClassifier(random_state=0),
+    "certified": lambda: fc.CertifiedClassifier(learner=LogisticRegression(), random_state=0),
+    "cells": lambda: fc.FiniteClassifier(random_state=0),
+    "raw": lambda: fc.PartialFeedbackClassifier(
         learner=make_pipeline(
             make_column_transformer(
                 (OneHotEncoder(handle_unknown="ignore"), ["job"]), remainder="passthrough"
@@ -392,7 +392,7 @@ def workers(n, seed=0, kind=pd.DataFrame):
     return kind({"job": job, "age": age.astype(float)}), (rng.random(n) < 0.97).astype(int)
 
 
-@pytest.mark.filterwarnings("ignore:No cell:secondlook.errors.LearningWarning")
+@pytest.mark.filterwarnings("ignore:No cell:fairchance.errors.LearningWarning")
 @pytest.mark.parametrize(
     ("way", "kind"),
     [
@@ -420,7 +420,7 @@ def test_decide_stops_for_what_is_unlike_and_changes_nothing(way, kind):
     assert again.decide(workers(300, 2, kind)[0], ids=np.arange(6000, 6300)).unlike == ()
 
 
-@pytest.mark.filterwarnings("ignore:No cell:secondlook.errors.LearningWarning")
+@pytest.mark.filterwarnings("ignore:No cell:fairchance.errors.LearningWarning")
 def test_numbers_without_names_are_compared_by_position(rng):
     X = rng.uniform(1, 2, size=(300, 2))
     good = (rng.random(300) < 0.97).astype(int)
@@ -434,7 +434,7 @@ def test_numbers_without_names_are_compared_by_position(rng):
 def test_levels_and_the_switch_are_options_of_a_classifier(rng):
     X = rng.normal(size=(300, 1))
     good = (rng.random(300) < 0.97).astype(int)
-    clf = sl.PartialFeedbackClassifier(checks=sl.Checks(stop=1, warn=1), random_state=0)
+    clf = fc.PartialFeedbackClassifier(checks=fc.Checks(stop=1, warn=1), random_state=0)
     assert clf.fit(X, good).decide(100 + X).unlike == ()
     with pytest.raises(InputError, match="checks must be None or Checks"):
         clf.set_params(checks=False).decide(X)

@@ -18,14 +18,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-import secondlook as sl
-from ledger_worlds import algorithm_1, certified
-from refused_people import lived, log_odds, mixed_people
-from secondlook.errors import InputError
-from secondlook.learners.per_group import PerGroup
-from secondlook.ledger.base import to_json
-from secondlook.people.likelihoods import ConstantLikelihood, LinearLikelihood
-from secondlook.people.reasons import (
+import fairchance as fc
+from fairchance.errors import InputError
+from fairchance.learners.per_group import PerGroup
+from fairchance.ledger.base import to_json
+from fairchance.people.likelihoods import ConstantLikelihood, LinearLikelihood
+from fairchance.people.reasons import (
     MOST,
     NO_SINGLE_FEATURE,
     Reference,
@@ -37,6 +35,8 @@ from secondlook.people.reasons import (
     in_words,
     reasons_for,
 )
+from ledger_worlds import algorithm_1, certified
+from refused_people import lived, log_odds, mixed_people
 
 NAMES = tuple("abcdefgh")
 
@@ -87,7 +87,7 @@ def test_any_other_model_has_one_column_replaced_at_a_time():
         remainder="passthrough",
     )
     learner = make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=15, random_state=0))
-    classifier = algorithm_1(learner=learner, strategy=sl.Uniform(), first_round="learned")
+    classifier = algorithm_1(learner=learner, strategy=fc.Uniform(), first_round="learned")
     X, y = mixed_people(rng, 500)
     accepted = rng.random(500) < np.where(X["debt"] < 0, 0.9, 0.4)
     classifier.fit(X, y, accepted=accepted)
@@ -157,7 +157,7 @@ def test_empty_columns_are_called_missing(kind):
         return Z if kind == "array" else KINDS[kind](dict(zip(names, Z.T, strict=True)))
 
     learner = make_pipeline(SimpleImputer(add_indicator=True), LogisticRegression())
-    classifier = sl.PartialFeedbackClassifier(
+    classifier = fc.PartialFeedbackClassifier(
         learner=learner, first_round="learned", random_state=0
     )
     classifier.fit(table(X[:400]), y[:400], accepted=rng.random(400) < 0.9)
@@ -195,7 +195,7 @@ def test_permuting_columns_permutes_reasons():
     order = rng.permutation(6)
     told = []
     for columns in (np.arange(6), order):
-        classifier = algorithm_1(strategy=sl.Uniform(), learner=LogisticRegression(tol=1e-10))
+        classifier = algorithm_1(strategy=fc.Uniform(), learner=LogisticRegression(tol=1e-10))
         mine = X[:, columns]
         classifier.fit(mine[:600], good[:600], accepted=X[:600, 0] > -0.5)
         reference = Reference.of(mine[:600], X[:600, 0] > -0.5)
@@ -212,7 +212,7 @@ def test_permuting_columns_permutes_reasons():
 
 @pytest.mark.parametrize("mode", ["blind", "audit"])
 def test_where_groups_may_not_decide_they_change_no_reason(mode):
-    make = algorithm_1(group_mode=mode, strategy=sl.Uniform())
+    make = algorithm_1(group_mode=mode, strategy=fc.Uniform())
     classifier, X, group, decided, reference = lived(make)
     told = reasons_for(classifier, X, decided.accepted, reference, sensitive_features=group)
     others = reasons_for(classifier, X, decided.accepted, reference, sensitive_features=group[::-1])
@@ -224,7 +224,7 @@ def test_where_groups_may_not_decide_they_change_no_reason(mode):
 
 
 def test_reasons_are_about_the_person_and_not_about_the_draw():
-    classifier, X, group, _, reference = lived(algorithm_1(strategy=sl.Uniform()), n_history=1500)
+    classifier, X, group, _, reference = lived(algorithm_1(strategy=fc.Uniform()), n_history=1500)
     twice, groups = np.repeat(X, 2, axis=0), np.repeat(group, 2)
     decided = classifier.decide(twice, sensitive_features=groups)
     told = reasons_for(classifier, twice, decided.accepted, reference, sensitive_features=groups)

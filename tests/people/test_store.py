@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.people.ids import IdIndex, as_ids, id_bits
-from secondlook.people.store import (
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.people.ids import IdIndex, as_ids, id_bits
+from fairchance.people.store import (
     HISTORY,
     NEVER,
     PENDING,

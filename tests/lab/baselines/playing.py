@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments.paper import paper_experiment
-from secondlook.lab.simulate.run import run
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments.paper import paper_experiment
+from fairchance.lab.simulate.run import run
 
 N = 240
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.lab.baselines.base import Baseline, Verdict
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.lab.baselines.base import Baseline, Verdict
 
 
 class Coin(Baseline):

@@ -9,14 +9,14 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binomtest
 
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.lab.baselines.bechavod import (
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.lab.baselines.bechavod import (
     BechavodMixture,
     CostSensitive,
     FairProblem,
     fair_mixture,
 )
-from secondlook.lab.simulate.run import run
+from fairchance.lab.simulate.run import run
 from small_worlds import lender_world
 
 

@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from lab.baselines.playing import check_promises, check_refusals, people, started
-from secondlook.lab.baselines.conformal import (
+from fairchance.lab.baselines.conformal import (
     ConformalSelection,
     benjamini_hochberg,
     conformal_p_values,
 )
+from lab.baselines.playing import check_promises, check_refusals, people, started
 
 METHOD = ConformalSelection(0.3, audit=0.2, learner=LogisticRegression(), random_state=0)
 ALPHA = 0.15

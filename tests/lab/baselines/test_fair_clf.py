@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from secondlook.lab.experiments.methods import ALGORITHM1, make_classifier
-from secondlook.lab.experiments.spec import Goal
-from secondlook.lab.simulate.run import run
-from secondlook.learners.logistic import ConstrainedLogistic
+from fairchance.lab.experiments.methods import ALGORITHM1, make_classifier
+from fairchance.lab.experiments.spec import Goal
+from fairchance.lab.simulate.run import run
+from fairchance.learners.logistic import ConstrainedLogistic
 from small_worlds import lender_world
 
 

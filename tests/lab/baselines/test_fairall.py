@@ -11,19 +11,19 @@ from scipy.stats import binomtest
 
 pytest.importorskip("jax")
 
-from lab.baselines.playing import check_promises, check_refusals, people, started
-from secondlook.errors import InputError
-from secondlook.lab.baselines.fairall import FairAll, Schedule
-from secondlook.lab.baselines.fairall.columns import Columns
-from secondlook.lab.baselines.fairall.method import SCHEDULES, as_schedule
-from secondlook.lab.baselines.fairall.training import (
+from fairchance.errors import InputError
+from fairchance.lab.baselines.fairall import FairAll, Schedule
+from fairchance.lab.baselines.fairall.columns import Columns
+from fairchance.lab.baselines.fairall.method import SCHEDULES, as_schedule
+from fairchance.lab.baselines.fairall.training import (
     DivergedError,
     FairAllPeople,
     minibatches,
     padded_width,
 )
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments.paper import paper_experiment
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments.paper import paper_experiment
+from lab.baselines.playing import check_promises, check_refusals, people, started
 
 pytestmark = pytest.mark.xdist_group("fairall")
 
@@ -171,18 +171,18 @@ def test_without_jax_everything_else_works_and_one_sentence_says_what_is_missing
 import sys
 sys.modules["jax"] = None
 import numpy as np
-import secondlook
-from secondlook.lab.baselines.fairall import FairAll
+import fairchance
+from fairchance.lab.baselines.fairall import FairAll
 X = np.random.default_rng(0).normal(size=(20, 2))
 try:
     FairAll().fit(X, np.arange(20) % 2)
-except secondlook.errors.InputError as error:
+except fairchance.errors.InputError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
         "FairAll needs jax and optax, which are not installed; "
-        "`pip install 'secondlook[deep]'` (in a checkout: `pip install '.[deep]'`) installs "
+        "`pip install 'fairchance[deep]'` (in a checkout: `pip install '.[deep]'`) installs "
         "them.\n"
     )
 

@@ -14,10 +14,10 @@ jax = pytest.importorskip("jax")
 
 from jax.flatten_util import ravel_pytree  # noqa: E402
 
-from secondlook.lab.baselines.fairall import model as vae  # noqa: E402
-from secondlook.lab.baselines.fairall.columns import Layout  # noqa: E402
-from secondlook.lab.baselines.fairall.model import apply, initialise, log_features, precision  # noqa: E402  # noqa: E402
-from secondlook.lab.baselines.fairall.training import (  # noqa: E402
+from fairchance.lab.baselines.fairall import model as vae  # noqa: E402
+from fairchance.lab.baselines.fairall.columns import Layout  # noqa: E402
+from fairchance.lab.baselines.fairall.model import apply, initialise, log_features, precision  # noqa: E402  # noqa: E402
+from fairchance.lab.baselines.fairall.training import (  # noqa: E402
     PolicyNoise,
     acceptance,
     nodes,

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
-from secondlook.errors import InputError
-from secondlook.lab.baselines.greedy import (
+from fairchance.errors import InputError
+from fairchance.lab.baselines.greedy import (
     BootstrapThompson,
     EpsilonGreedy,
     FrozenPast,

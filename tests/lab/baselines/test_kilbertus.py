@@ -11,9 +11,9 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.lab.baselines import kilbertus
-from secondlook.lab.baselines.kilbertus import (
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.lab.baselines import kilbertus
+from fairchance.lab.baselines.kilbertus import (
     Ascent,
     Benefit,
     KilbertusPolicy,
@@ -22,9 +22,9 @@ from secondlook.lab.baselines.kilbertus import (
     climb,
     slopes,
 )
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments.paper import paper_experiment
-from secondlook.lab.simulate.run import run
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments.paper import paper_experiment
+from fairchance.lab.simulate.run import run
 from small_worlds import lender_world
 
 # Cells of equal mass; counts of people are whole numbers, so that rows enumerate the population.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from secondlook.errors import InputError
-from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
+from fairchance.errors import InputError
+from fairchance.lab.baselines.logistic import fit_logistics, linear_scores
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from secondlook import Revenue
-from secondlook.lab.baselines.opt_offline import OptOffline
+from fairchance import Revenue
+from fairchance.lab.baselines.opt_offline import OptOffline
 
 MONEY = Revenue(gain=200, loss=500)
 

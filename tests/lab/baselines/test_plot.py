@@ -9,13 +9,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.neural_network._stochastic_optimizers import AdamOptimizer
 
-from lab.baselines.playing import N, check_promises, check_refusals, on_german, people, started
-from secondlook.lab.baselines.plot import (
+from fairchance.lab.baselines.plot import (
     LogisticOptimist,
     NetworkOptimist,
     PseudoLabelOptimism,
     SmallNetworks,
 )
+from lab.baselines.playing import N, check_promises, check_refusals, on_german, people, started
 
 
 def sklearn_fit(X, y):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairchance import CertifiedClassifier
+from fairchance.lab.baselines.plug_in import PlugInClassifier
+from fairchance.lab.simulate.populations import draw_applicants
 from methods.certified.known_truth import ALPHA, Slope, play, rngs, start
-from secondlook import CertifiedClassifier
-from secondlook.lab.baselines.plug_in import PlugInClassifier
-from secondlook.lab.simulate.populations import draw_applicants
 
 ROUNDS, N = 12, 250
 

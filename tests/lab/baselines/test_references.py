@@ -7,15 +7,15 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from secondlook import Revenue
-from secondlook.errors import InputError
-from secondlook.lab.baselines import references
-from secondlook.lab.baselines.references import best_linear, ceiling, logistic_all_labels
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.finite import FiniteDomain
-from secondlook.lab.simulate.people import Table
-from secondlook.lab.simulate.populations import Lender, constrained_optimum
-from secondlook.lab.simulate.run import run
+from fairchance import Revenue
+from fairchance.errors import InputError
+from fairchance.lab.baselines import references
+from fairchance.lab.baselines.references import best_linear, ceiling, logistic_all_labels
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.finite import FiniteDomain
+from fairchance.lab.simulate.people import Table
+from fairchance.lab.simulate.populations import Lender, constrained_optimum
+from fairchance.lab.simulate.run import run
 
 MONEY = Revenue(gain=200, loss=500)
 REFERENCES = (ceiling, best_linear, logistic_all_labels)

@@ -7,9 +7,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import PolynomialFeatures
 
-from secondlook.errors import InputError
-from secondlook.lab.baselines.greedy import Greedy, LabelAugmentation
-from secondlook.lab.baselines.reject_inference import Extrapolation, FuzzyAugmentation
+from fairchance.errors import InputError
+from fairchance.lab.baselines.greedy import Greedy, LabelAugmentation
+from fairchance.lab.baselines.reject_inference import Extrapolation, FuzzyAugmentation
 
 KINDS = (LabelAugmentation, Extrapolation, FuzzyAugmentation)
 

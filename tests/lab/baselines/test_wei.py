@@ -7,13 +7,13 @@ import pytest
 from scipy.stats import beta, binomtest
 from sklearn.linear_model import LogisticRegression
 
-from lab.baselines.playing import N, check_promises, check_refusals, on_german, people, started
-from secondlook.lab.baselines.wei import (
+from fairchance.lab.baselines.wei import (
     WeiBootstrap,
     WeiFinite,
     acceptance_threshold,
     effective_discount,
 )
+from lab.baselines.playing import N, check_promises, check_refusals, on_german, people, started
 
 SPECIFIED = [
     (0.5, 0.9, {1: 0.2101, 2: 0.2873, 5: 0.3833, 10: 0.4326, 100: 0.4918}),

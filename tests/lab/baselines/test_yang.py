@@ -9,9 +9,8 @@ import pytest
 from scipy import stats
 from scipy.stats import binomtest
 
-from lab.baselines.playing import N, check_promises, check_refusals, on_german, people, started
-from secondlook.errors import InputError
-from secondlook.lab.baselines.yang import (
+from fairchance.errors import InputError
+from fairchance.lab.baselines.yang import (
     CUTS,
     MATCHES,
     BoundedExploration,
@@ -23,9 +22,10 @@ from secondlook.lab.baselines.yang import (
     upper_bound,
     weighted_quantile,
 )
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments.paper import paper_experiment
-from secondlook.lab.simulate.run import run
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments.paper import paper_experiment
+from fairchance.lab.simulate.run import run
+from lab.baselines.playing import N, check_promises, check_refusals, on_german, people, started
 
 
 @pytest.mark.parametrize(("a", "b", "cut"), [(2.0, 5.0, 0.6), (8.0, 1.4, 0.95), (0.7, 0.9, 0.8)])

@@ -22,8 +22,8 @@ SERIALNO,ST,AGEP,COW,SCHL,MAR,OCCP,POBP,WKHP,RAC1P,SEX,PINCP,PWGTP,AGEP2
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path, monkeypatch):
     """No data folder, a cache of the test's own, and no proxy before the local server."""
-    monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
-    monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("FAIRCHANCE_DATA", raising=False)
+    monkeypatch.setenv("FAIRCHANCE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setenv("no_proxy", "*")
 

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secondlook.errors import InputError, UnavailableError
-from secondlook.lab.datasets import acs, load_acs_income
-from secondlook.lab.datasets.acs import FEATURES, load_prepared
+from fairchance.errors import InputError, UnavailableError
+from fairchance.lab.datasets import acs, load_acs_income
+from fairchance.lab.datasets.acs import FEATURES, load_prepared
 
 FOLDER = "2019/1-Year"
 
@@ -58,7 +58,7 @@ def test_reads_every_file_format(name, put, persons, zipped):
 
 
 def test_environment_variable_names_the_folder(put, persons, monkeypatch):
-    monkeypatch.setenv("SECONDLOOK_DATA", str(put("psam_p06.csv", persons())))
+    monkeypatch.setenv("FAIRCHANCE_DATA", str(put("psam_p06.csv", persons())))
     check_race(load_acs_income("ca", 2019, download=False))
 
 
@@ -190,7 +190,7 @@ def test_a_damaged_download_is_deleted(bureau, cache, persons, zipped):
     assert list((cache / FOLDER).iterdir()) == []
 
 
-BY_HAND = "put it as 2019/1-Year/csv_pca.zip into a folder named by data= or SECONDLOOK_DATA."
+BY_HAND = "put it as 2019/1-Year/csv_pca.zip into a folder named by data= or FAIRCHANCE_DATA."
 
 
 def test_message_without_a_network(monkeypatch):

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secondlook.errors import InputError
-from secondlook.lab.datasets import CATALOGUE, load
-from secondlook.lab.datasets.catalogue import find_entry
+from fairchance.errors import InputError
+from fairchance.lab.datasets import CATALOGUE, load
+from fairchance.lab.datasets.catalogue import find_entry
 
 SAMPLE = "acs_ca_2018_adults_40pct.parquet"
 
@@ -63,7 +63,7 @@ def test_availability_without_any_data():
         "https://www2.census.gov/programs-surveys/acs/data/pums/2018/1-Year/csv_pca.zip"
     )
     assert str(CATALOGUE["acs-ca-2018-sample"].available()) == (
-        f"not here: put {SAMPLE} into a folder named by SECONDLOOK_DATA"
+        f"not here: put {SAMPLE} into a folder named by FAIRCHANCE_DATA"
     )
 
 
@@ -127,7 +127,7 @@ def test_german_needs_no_extra_and_other_data_name_theirs(data):
     code = f"""
 import sys
 sys.modules["pyarrow"] = sys.modules["pooch"] = None
-from secondlook.lab.datasets import load, read_table
+from fairchance.lab.datasets import load, read_table
 print(len(load("german")))
 for name in ("acs:CA:2019", "fico"):
     try:
@@ -147,4 +147,4 @@ except ValueError as error:
     assert len(messages) == 3
     for message, package in zip(messages, ("pyarrow", "pooch", "pyarrow"), strict=True):
         assert f"{package}, which is not installed" in message
-        assert "pip install 'secondlook[data]'" in message
+        assert "pip install 'fairchance[data]'" in message

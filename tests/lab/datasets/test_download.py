@@ -3,9 +3,9 @@ import socket
 
 import pytest
 
-from secondlook.errors import InputError, UnavailableError
-from secondlook.lab.datasets import download
-from secondlook.lab.datasets.download import cache_folder, fetch, find, search_folders
+from fairchance.errors import InputError, UnavailableError
+from fairchance.lab.datasets import download
+from fairchance.lab.datasets.download import cache_folder, fetch, find, search_folders
 
 
 def get(url, target, **options):
@@ -80,22 +80,22 @@ def test_interrupted_download_is_deleted(server, target):
 
 def test_unwritable_folder(server, tmp_path):
     (tmp_path / "taken").write_text("a file, not a folder")
-    with pytest.raises(InputError, match=r"taken/file .*SECONDLOOK_CACHE.*do it by hand"):
+    with pytest.raises(InputError, match=r"taken/file .*FAIRCHANCE_CACHE.*do it by hand"):
         get(f"{server.url}/file", tmp_path / "taken" / "file")
 
 
 def test_cache_folder(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path / "cache"
-    monkeypatch.delenv("SECONDLOOK_CACHE")
+    monkeypatch.delenv("FAIRCHANCE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg" / "secondlook"
+    assert cache_folder() == tmp_path / "xdg" / "fairchance"
 
 
 def test_order_of_search_folders(monkeypatch, tmp_path, cache):
     for folder in ("given", "named", "cache"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "file").touch()
-    monkeypatch.setenv("SECONDLOOK_DATA", str(tmp_path / "named"))
+    monkeypatch.setenv("FAIRCHANCE_DATA", str(tmp_path / "named"))
     assert search_folders(tmp_path / "given") == [tmp_path / "given", tmp_path / "named", cache]
     for folder in ("given", "named", "cache"):
         assert find(tmp_path / "given", ["none", "file"]) == tmp_path / folder / "file"
@@ -106,6 +106,6 @@ def test_order_of_search_folders(monkeypatch, tmp_path, cache):
 def test_missing_data_folder(monkeypatch, tmp_path):
     with pytest.raises(InputError, match=r"^data must name an existing folder, got .*none"):
         search_folders(tmp_path / "none")
-    monkeypatch.setenv("SECONDLOOK_DATA", "none")
-    with pytest.raises(InputError, match=r"^SECONDLOOK_DATA must .* folder, got 'none'"):
+    monkeypatch.setenv("FAIRCHANCE_DATA", "none")
+    with pytest.raises(InputError, match=r"^FAIRCHANCE_DATA must .* folder, got 'none'"):
         search_folders(None)

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from secondlook.errors import InputError
-from secondlook.lab.datasets import fico, load_fico
+from fairchance.errors import InputError
+from fairchance.lab.datasets import fico, load_fico
 
 HEADER = "Non- Hispanic white,Black,Hispanic,Asian"
 TABLES = {
@@ -43,7 +43,7 @@ def test_from_a_folder(put):
 
 
 def test_from_the_environment_variable(put, monkeypatch):
-    monkeypatch.setenv("SECONDLOOK_DATA", str(put()))
+    monkeypatch.setenv("FAIRCHANCE_DATA", str(put()))
     check(load_fico(download=False))
 
 
@@ -76,7 +76,7 @@ def test_a_folder_that_lacks_a_file_is_not_used(put):
     (data / "fico" / fico.CDF).unlink()
     with pytest.raises(InputError) as caught:
         load_fico(data, download=False)
-    assert all(part in str(caught.value) for part in (fico.URL, *fico.FILES, "SECONDLOOK_DATA"))
+    assert all(part in str(caught.value) for part in (fico.URL, *fico.FILES, "FAIRCHANCE_DATA"))
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,15 @@
-"""Compare loaders with known figures of the real files; needs SECONDLOOK_DATA."""
+"""Compare loaders with known figures of the real files; needs FAIRCHANCE_DATA."""
 
 import os
 
 import numpy as np
 import pytest
 
-from secondlook.lab.datasets import load
+from fairchance.lab.datasets import load
 
-DATA = os.environ.get("SECONDLOOK_DATA")
+DATA = os.environ.get("FAIRCHANCE_DATA")
 
-pytestmark = pytest.mark.skipif(not DATA, reason="SECONDLOOK_DATA is not set")
+pytestmark = pytest.mark.skipif(not DATA, reason="FAIRCHANCE_DATA is not set")
 
 
 def share(table, group):

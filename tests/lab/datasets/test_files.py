@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from secondlook.errors import InputError
-from secondlook.lab.datasets import read_table
+from fairchance.errors import InputError
+from fairchance.lab.datasets import read_table
 
 ROWS = {
     "income": [20.0, 40.0, 30.0, 25.0],

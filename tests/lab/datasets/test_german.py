@@ -5,8 +5,8 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from secondlook.errors import InputError
-from secondlook.lab.datasets import german, load_german
+from fairchance.errors import InputError
+from fairchance.lab.datasets import german, load_german
 
 
 def test_figures():
@@ -42,7 +42,7 @@ def test_same_on_every_load():
 
 
 def test_the_file_is_the_original_and_has_its_licence():
-    folder = files("secondlook.lab.datasets").joinpath("data")
+    folder = files("fairchance.lab.datasets").joinpath("data")
     raw = gzip.decompress(folder.joinpath("german.data.gz").read_bytes())
     assert hashlib.sha256(raw).hexdigest() == german.SHA256
     licence = folder.joinpath("german.LICENCE.txt").read_text()

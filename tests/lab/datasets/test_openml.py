@@ -6,8 +6,8 @@ import pyarrow.parquet as pq
 import pytest
 from sklearn.utils import Bunch
 
-from secondlook.errors import InputError, UnavailableError
-from secondlook.lab.datasets import CATALOGUE, load, openml
+from fairchance.errors import InputError, UnavailableError
+from fairchance.lab.datasets import CATALOGUE, load, openml
 
 N = 4
 ADULT = {

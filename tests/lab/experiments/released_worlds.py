@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from secondlook.lab.experiments.methods import Setup
-from secondlook.lab.experiments.released.classifier import build_released
-from secondlook.lab.experiments.spec import Goal
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.populations import Lender
-from secondlook.lab.simulate.run import run
+from fairchance.lab.experiments.methods import Setup
+from fairchance.lab.experiments.released.classifier import build_released
+from fairchance.lab.experiments.spec import Goal
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.populations import Lender
+from fairchance.lab.simulate.run import run
 
 GERMAN = WorldSpec("german", "sex", n_batch=200, n_rounds=4)
 

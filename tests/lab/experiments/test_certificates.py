@@ -9,11 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lab.experiments.test_tables import make_results
-from methods.certified.known_truth import Slope, play, start
-from secondlook import plot
-from secondlook.errors import InputError, LearningWarning
-from secondlook.lab.experiments.certificates import (
+from fairchance import plot
+from fairchance.errors import InputError, LearningWarning
+from fairchance.lab.experiments.certificates import (
     certificate_records,
     certified_methods,
     freezes,
@@ -21,13 +19,15 @@ from secondlook.lab.experiments.certificates import (
     restarts,
     summarise_certificates,
 )
-from secondlook.lab.experiments.findings import certificate_findings
-from secondlook.lab.experiments.methods import Setup, build
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.spec import Experiment, Goal
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.populations import Lender, draw_applicants
-from secondlook.lab.simulate.run import run
+from fairchance.lab.experiments.findings import certificate_findings
+from fairchance.lab.experiments.methods import Setup, build
+from fairchance.lab.experiments.runner import Run, run_experiment
+from fairchance.lab.experiments.spec import Experiment, Goal
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.populations import Lender, draw_applicants
+from fairchance.lab.simulate.run import run
+from lab.experiments.test_tables import make_results
+from methods.certified.known_truth import Slope, play, start
 from test_plot import rows_of
 
 SPEC = WorldSpec("lender", n_batch=300, n_rounds=12, past=({"rule": "policy"},))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairchance.lab.experiments.all_tables import against, all_tables, claims_examined
+from fairchance.lab.experiments.claims import examine
+from fairchance.lab.experiments.findings import paper_findings
 from lab.experiments.test_tables import from_counts
-from secondlook.lab.experiments.all_tables import against, all_tables, claims_examined
-from secondlook.lab.experiments.claims import examine
-from secondlook.lab.experiments.findings import paper_findings
 
 METHODS = ("plain", "explore-fair", "no-exploration")
 GROWS, WITHOUT, WHY, FASTER, RAISES, BELOW, VARIES = (

@@ -8,12 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lab.experiments.test_repetition import SPEC, Spy, numbered_people
-from lab.experiments.test_spec import one_sentence
-from lab.experiments.test_tables import make_results
-from secondlook.errors import InputError
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments.comparison import (
+from fairchance.errors import InputError
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments.comparison import (
     COMPARED,
     compared,
     comparison,
@@ -21,16 +18,19 @@ from secondlook.lab.experiments.comparison import (
     judge,
     population_fdr,
 )
-from secondlook.lab.experiments.methods import METHODS, REFERENCES, Setup, build
-from secondlook.lab.experiments.paper import EXPERIMENTS
-from secondlook.lab.experiments.repetition import check_world, run_repetition
-from secondlook.lab.experiments.results import COUNTS, KEYS, SHARES, read_results
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.spec import Experiment, Goal
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.finite import FiniteDomain
-from secondlook.lab.simulate.populations import Lender
-from secondlook.lab.simulate.run import run
+from fairchance.lab.experiments.methods import METHODS, REFERENCES, Setup, build
+from fairchance.lab.experiments.paper import EXPERIMENTS
+from fairchance.lab.experiments.repetition import check_world, run_repetition
+from fairchance.lab.experiments.results import COUNTS, KEYS, SHARES, read_results
+from fairchance.lab.experiments.runner import Run, run_experiment
+from fairchance.lab.experiments.spec import Experiment, Goal
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.finite import FiniteDomain
+from fairchance.lab.simulate.populations import Lender
+from fairchance.lab.simulate.run import run
+from lab.experiments.test_repetition import SPEC, Spy, numbered_people
+from lab.experiments.test_spec import one_sentence
+from lab.experiments.test_tables import make_results
 
 METHODS_HERE = ("plain", "certified", "ceiling")
 

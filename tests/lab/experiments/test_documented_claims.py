@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.methods import VARIANTS
-from secondlook.lab.experiments.paper import paper_experiment
-from secondlook.lab.experiments.released import SWITCHES
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.world_file import read_world_file
-from secondlook.lab.experiments.world_spec import load_source
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments import tables
+from fairchance.lab.experiments.methods import VARIANTS
+from fairchance.lab.experiments.paper import paper_experiment
+from fairchance.lab.experiments.released import SWITCHES
+from fairchance.lab.experiments.runner import Run, run_experiment
+from fairchance.lab.experiments.world_file import read_world_file
+from fairchance.lab.experiments.world_spec import load_source
 
 WORLDS = Path(__file__).parents[3] / "examples" / "worlds"
 OVERLOOKED = ("overlooked-group", "overlooked-region")

@@ -7,23 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lab.experiments.test_tables import from_counts, make_results
-from secondlook.lab.experiments import findings, tables
-from secondlook.lab.experiments.all_tables import (
+from fairchance.lab.experiments import findings, tables
+from fairchance.lab.experiments.all_tables import (
     all_tables,
     beside_the_paper,
     overview,
     parity_costs,
 )
-from secondlook.lab.experiments.certificates import summarise_certificates
-from secondlook.lab.experiments.comparison import compared
-from secondlook.lab.experiments.released import DEVIATIONS, SWITCHES
-from secondlook.lab.experiments.results import SHARES, Failure
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.verdict import rate, with_interval
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.populations import Lender
+from fairchance.lab.experiments.certificates import summarise_certificates
+from fairchance.lab.experiments.comparison import compared
+from fairchance.lab.experiments.released import DEVIATIONS, SWITCHES
+from fairchance.lab.experiments.results import SHARES, Failure
+from fairchance.lab.experiments.runner import Run, run_experiment
+from fairchance.lab.experiments.spec import Experiment
+from fairchance.lab.experiments.verdict import rate, with_interval
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.populations import Lender
+from lab.experiments.test_tables import from_counts, make_results
 
 OUTCOME = [{"rule": "outcome", "good": 0.9, "bad": 0.1}]
 

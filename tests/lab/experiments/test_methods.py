@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.experiments.test_spec import one_sentence
-from secondlook import (
+from fairchance import (
     Accuracy,
     GroupShare,
     PartialFeedbackClassifier,
@@ -20,12 +19,12 @@ from secondlook import (
     SumOfG,
     TruePositiveRateParity,
 )
-from secondlook.core.budget import ExploitOnly
-from secondlook.errors import InputError
-from secondlook.lab.baselines.base import CODE, ICML, OURS, PAPER, RELEASED
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments import methods
-from secondlook.lab.experiments.methods import (
+from fairchance.core.budget import ExploitOnly
+from fairchance.errors import InputError
+from fairchance.lab.baselines.base import CODE, ICML, OURS, PAPER, RELEASED
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments import methods
+from fairchance.lab.experiments.methods import (
     ABLATIONS,
     ALGORITHM1,
     ASSUMPTIONS,
@@ -49,15 +48,16 @@ from secondlook.lab.experiments.methods import (
     options_of,
     values_of,
 )
-from secondlook.lab.experiments.paper import DEFAULT_METHODS, paper_experiment
-from secondlook.lab.experiments.published import paper_row, published_table, why_different
-from secondlook.lab.experiments.repetition import run_repetition
-from secondlook.lab.experiments.results import COUNTS
-from secondlook.lab.experiments.spec import NO_VARIANTS, Experiment, Goal
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.populations import Lender
-from secondlook.lab.simulate.run import run
-from secondlook.ledger.config_classifiers import CLASSIFIERS, PARTIAL
+from fairchance.lab.experiments.paper import DEFAULT_METHODS, paper_experiment
+from fairchance.lab.experiments.published import paper_row, published_table, why_different
+from fairchance.lab.experiments.repetition import run_repetition
+from fairchance.lab.experiments.results import COUNTS
+from fairchance.lab.experiments.spec import NO_VARIANTS, Experiment, Goal
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.populations import Lender
+from fairchance.lab.simulate.run import run
+from fairchance.ledger.config_classifiers import CLASSIFIERS, PARTIAL
+from lab.experiments.test_spec import one_sentence
 
 LENDER = WorldSpec("lender", n_batch=150, n_rounds=3, past=({"rule": "policy"},))
 
@@ -308,7 +308,7 @@ def test_variant_with_constant_alpha_exploit(world):
 
 OWN = """
 import numpy as np
-from secondlook.core.decisions import Decisions
+from fairchance.core.decisions import Decisions
 
 SETUPS = []
 
@@ -531,7 +531,7 @@ def test_sets_of_methods():
 
 
 def test_deep_methods_without_their_extra(monkeypatch):
-    assert left_out() == "" or "secondlook[deep]" in left_out()
+    assert left_out() == "" or "fairchance[deep]" in left_out()
     monkeypatch.setattr(methods, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"fairall-aligned needs jax and optax: .*\[deep\]"):
         check_methods(["fairall-aligned"])

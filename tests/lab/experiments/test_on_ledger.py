@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import secondlook as sl
+import fairchance as fc
+from fairchance.errors import InputError
+from fairchance.lab.experiments.on_ledger import LedgerMethod
+from fairchance.lab.simulate.feedback import Feedback, Geometric
+from fairchance.lab.simulate.run import run
+from fairchance.ledger.program import Program
+from fairchance.ledger.verification.walk import verify
 from ledger_worlds import algorithm_1, certified, same
-from secondlook.errors import InputError
-from secondlook.lab.experiments.on_ledger import LedgerMethod
-from secondlook.lab.simulate.feedback import Feedback, Geometric
-from secondlook.lab.simulate.run import run
-from secondlook.ledger.program import Program
-from secondlook.ledger.verification.walk import verify
 from small_worlds import lender_world
 
 LATE = Feedback(Geometric(0.5), missing=0.1, wrong=0.1, corrected_after=2)
@@ -82,7 +82,7 @@ def test_another_program_is_not_continued(tmp_path):
     past, options = history(world)
     LedgerMethod.begin(url, algorithm_1(), *past, **options)
     for classifier, (rows, columns), message in (
-        (algorithm_1(strategy=sl.Uniform()), (past, options), "'main' with other settings"),
+        (algorithm_1(strategy=fc.Uniform()), (past, options), "'main' with other settings"),
         (certified(), (past, options), "'main' with other settings"),
         (algorithm_1(), history(other), "'main' with another history"),
     ):

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from fairchance.lab.experiments import tables
+from fairchance.lab.experiments.all_tables import against
+from fairchance.lab.experiments.comparison import ceiling_shares, compared
+from fairchance.lab.experiments.paired_tests import holm, paired_p, power, repetitions_needed
 from lab.experiments.test_comparison import judged_results
 from lab.experiments.test_findings import with_failures
 from lab.experiments.test_tables import from_counts, make_results
-from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.all_tables import against
-from secondlook.lab.experiments.comparison import ceiling_shares, compared
-from secondlook.lab.experiments.paired_tests import holm, paired_p, power, repetitions_needed
 
 METHODS = ("plain", "both-fair", "fair-clf", "no-exploration")
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from secondlook.cli.app import app
-from secondlook.core.utility import Revenue
-from secondlook.errors import InputError
-from secondlook.lab.experiments import plan as planning
-from secondlook.lab.experiments.plan import Plan, plan, simulate_plan
-from secondlook.lab.simulate.feedback import Between, Feedback, Fixed
-from secondlook.lab.simulate.populations import Binormal
-from secondlook.lab.simulate.run import run
-from secondlook.lab.simulate.streams import Drawn
-from secondlook.lab.simulate.worlds import World
-from secondlook.methods.certified.classifier import CertifiedClassifier
+from fairchance.cli.app import app
+from fairchance.core.utility import Revenue
+from fairchance.errors import InputError
+from fairchance.lab.experiments import plan as planning
+from fairchance.lab.experiments.plan import Plan, plan, simulate_plan
+from fairchance.lab.simulate.feedback import Between, Feedback, Fixed
+from fairchance.lab.simulate.populations import Binormal
+from fairchance.lab.simulate.run import run
+from fairchance.lab.simulate.streams import Drawn
+from fairchance.lab.simulate.worlds import World
+from fairchance.methods.certified.classifier import CertifiedClassifier
 
 EASY = Plan(Drawn(Binormal(good=0.85, auc=0.9), 400, 12), repetitions=3)
 

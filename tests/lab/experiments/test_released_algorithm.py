@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from fairchance.core.coverage import MeanPastScore
+from fairchance.lab.experiments.methods import VARIANTS
+from fairchance.lab.experiments.released.classifier import ReleasedBudget, build_released
+from fairchance.lab.experiments.world_spec import WorldSpec
 from lab.experiments.released_worlds import LENDER, driven, lender_setup, on, released
-from secondlook.core.coverage import MeanPastScore
-from secondlook.lab.experiments.methods import VARIANTS
-from secondlook.lab.experiments.released.classifier import ReleasedBudget, build_released
-from secondlook.lab.experiments.world_spec import WorldSpec
 
 
 def test_c1_variants_share_an_object_and_its_outcomes():

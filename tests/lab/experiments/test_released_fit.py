@@ -7,14 +7,14 @@ import pytest
 from scipy.optimize import check_grad
 from scipy.special import expit
 
+from fairchance.core.fairness import EqualizedOdds, SelectionRateParity
+from fairchance.errors import InputError
+from fairchance.lab.experiments.released import logistic
+from fairchance.lab.experiments.released.classifier import build_released
+from fairchance.lab.experiments.released.logistic import ReleasedLogistic
+from fairchance.lab.simulate.run import run
+from fairchance.learners.logistic import ConstrainedLogistic
 from lab.experiments.released_worlds import lender_setup, on, released
-from secondlook.core.fairness import EqualizedOdds, SelectionRateParity
-from secondlook.errors import InputError
-from secondlook.lab.experiments.released import logistic
-from secondlook.lab.experiments.released.classifier import build_released
-from secondlook.lab.experiments.released.logistic import ReleasedLogistic
-from secondlook.lab.simulate.run import run
-from secondlook.learners.logistic import ConstrainedLogistic
 
 
 @pytest.fixture(scope="module")

@@ -10,14 +10,14 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments.methods import METHODS, Setup
+from fairchance.lab.experiments.released.setup import released_setup, released_world
+from fairchance.lab.experiments.repetition import run_repetition
+from fairchance.lab.experiments.spec import Experiment, Goal
+from fairchance.lab.experiments.world_spec import WorldSpec
 from lab.experiments.released_worlds import GERMAN, LENDER, lender_setup, on
 from lab.experiments.test_repetition import Spy, numbered_people
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments.methods import METHODS, Setup
-from secondlook.lab.experiments.released.setup import released_setup, released_world
-from secondlook.lab.experiments.repetition import run_repetition
-from secondlook.lab.experiments.spec import Experiment, Goal
-from secondlook.lab.experiments.world_spec import WorldSpec
 
 
 def spied(spies, switches, number, spec=GERMAN, source=None):

@@ -8,25 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import secondlook
-from lab.experiments.released_worlds import driven, lender_setup, on
-from lab.experiments.test_spec import one_sentence
-from lab.experiments.test_tables import from_counts
-from secondlook.errors import InputError
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments.all_tables import overview
-from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS, build
-from secondlook.lab.experiments.published import why_different
-from secondlook.lab.experiments.released import (
+import fairchance
+from fairchance.errors import InputError
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments.all_tables import overview
+from fairchance.lab.experiments.methods import ABLATIONS, VARIANTS, build
+from fairchance.lab.experiments.published import why_different
+from fairchance.lab.experiments.released import (
     DEVIATIONS,
     REPORTING,
     SWITCHES,
     check_switches,
 )
-from secondlook.lab.experiments.released.classifier import build_released
-from secondlook.lab.experiments.repetition import run_repetition
-from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.experiments.released.classifier import build_released
+from fairchance.lab.experiments.repetition import run_repetition
+from fairchance.lab.experiments.spec import Experiment
+from fairchance.lab.experiments.world_spec import WorldSpec
+from lab.experiments.released_worlds import driven, lender_setup, on
+from lab.experiments.test_spec import one_sentence
+from lab.experiments.test_tables import from_counts
 
 
 def test_order_of_switches():
@@ -82,7 +82,7 @@ def test_an_unknown_switch_is_refused_in_one_sentence():
 
 
 def test_the_core_knows_nothing_of_switches():
-    package = Path(secondlook.__file__).parent
+    package = Path(fairchance.__file__).parent
     folders = [package / name for name in ("core", "people", "learners", "methods")]
     files = [*package.glob("*.py"), *(file for folder in folders for file in folder.rglob("*.py"))]
     assert len(files) > 50

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from secondlook.core.decisions import Decisions
-from secondlook.errors import InputError, LearningWarning
-from secondlook.lab.experiments import methods
-from secondlook.lab.experiments.methods import METHODS
-from secondlook.lab.experiments.repetition import check_world, run_repetition
-from secondlook.lab.experiments.results import COUNTS, KEYS, SHARES
-from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.people import Table
-from secondlook.lab.simulate.populations import Lender
+from fairchance.core.decisions import Decisions
+from fairchance.errors import InputError, LearningWarning
+from fairchance.lab.experiments import methods
+from fairchance.lab.experiments.methods import METHODS
+from fairchance.lab.experiments.repetition import check_world, run_repetition
+from fairchance.lab.experiments.results import COUNTS, KEYS, SHARES
+from fairchance.lab.experiments.spec import Experiment
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.people import Table
+from fairchance.lab.simulate.populations import Lender
 
 N = 200
 SPEC = WorldSpec("numbered", n_batch=80, n_rounds=4, past=({"rule": "random", "rate": 0.5},))

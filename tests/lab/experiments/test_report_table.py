@@ -10,12 +10,12 @@ import re
 import numpy as np
 import pytest
 
+from fairchance.cli.runs import csv_text, write_tables
+from fairchance.lab.experiments import tables
+from fairchance.lab.experiments.all_tables import all_tables, overview
+from fairchance.lab.experiments.report_table import Column, ReportTable, proportion
 from lab.experiments.test_findings import row_of
 from lab.experiments.test_tables import from_counts, make_results
-from secondlook.cli.runs import csv_text, write_tables
-from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.all_tables import all_tables, overview
-from secondlook.lab.experiments.report_table import Column, ReportTable, proportion
 
 HOSTILE = (
     "50% & more_of #1",

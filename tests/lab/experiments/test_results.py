@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from fairchance.errors import InputError
+from fairchance.lab.experiments.results import COUNTS, KEYS, read_results, write_results
 from lab.experiments.test_spec import one_sentence
 from lab.experiments.test_tables import make_results
-from secondlook.errors import InputError
-from secondlook.lab.experiments.results import COUNTS, KEYS, read_results, write_results
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_other_files_are_rejected(results, tmp_path):
     other = tmp_path / "other.parquet"
     parquet.write_table(pa.table({"setting": ["α = 0.1"], "round": [1]}), other)
     one_sentence(
-        check_rejected(other, "it lacks method, repetition, group.*name a file that `secondlook`")
+        check_rejected(other, "it lacks method, repetition, group.*name a file that `fairchance`")
     )
     bare = tmp_path / "bare.parquet"
     columns = {name: np.asarray(results.columns[name]) for name in (*KEYS, *COUNTS)}

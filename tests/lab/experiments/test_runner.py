@@ -14,18 +14,18 @@ import distributed
 import numpy as np
 import pytest
 
+from fairchance.errors import InputError
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments import tables
+from fairchance.lab.experiments.methods import METHODS
+from fairchance.lab.experiments.repetition import run_repetition
+from fairchance.lab.experiments.results import COUNTS, KEYS, read_results
+from fairchance.lab.experiments.runner import Run, run_experiment
+from fairchance.lab.experiments.spec import Experiment
+from fairchance.lab.experiments.world_file import read_world_file
+from fairchance.lab.experiments.world_spec import WorldSpec, load_source
+from fairchance.lab.simulate.populations import Lender
 from lab.experiments.test_spec import one_sentence
-from secondlook.errors import InputError
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.methods import METHODS
-from secondlook.lab.experiments.repetition import run_repetition
-from secondlook.lab.experiments.results import COUNTS, KEYS, read_results
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.world_file import read_world_file
-from secondlook.lab.experiments.world_spec import WorldSpec, load_source
-from secondlook.lab.simulate.populations import Lender
 
 SPEC = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
 SMALL = Experiment(
@@ -43,9 +43,9 @@ n_rounds = 10
 SCRIPT = """
 import sys
 from pathlib import Path
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.world_spec import load_source
-from secondlook.lab.experiments.world_file import read_world_file
+from fairchance.lab.experiments.runner import Run, run_experiment
+from fairchance.lab.experiments.world_spec import load_source
+from fairchance.lab.experiments.world_file import read_world_file
 experiment = read_world_file(Path(sys.argv[1]))
 run_experiment(experiment, load_source(experiment.world), Run(Path(sys.argv[2]), jobs=1))
 """

@@ -9,8 +9,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from secondlook.errors import InputError
-from secondlook.lab.experiments.methods import (
+from fairchance.errors import InputError
+from fairchance.lab.experiments.methods import (
     ALGORITHM1,
     BASELINES,
     METHODS,
@@ -21,15 +21,15 @@ from secondlook.lab.experiments.methods import (
     find_once,
     make_classifier,
 )
-from secondlook.lab.experiments.paper import (
+from fairchance.lab.experiments.paper import (
     DEFAULT_METHODS,
     EXPERIMENTS,
     paper_experiment,
 )
-from secondlook.lab.experiments.repetition import run_repetition
-from secondlook.lab.experiments.spec import Experiment, Goal
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.populations import Lender
+from fairchance.lab.experiments.repetition import run_repetition
+from fairchance.lab.experiments.spec import Experiment, Goal
+from fairchance.lab.experiments.world_spec import WorldSpec
+from fairchance.lab.simulate.populations import Lender
 
 SMALL = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from secondlook.errors import InputError
-from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.all_tables import overview
-from secondlook.lab.experiments.published import METRICS as PRINTED
-from secondlook.lab.experiments.published import paper_data, published_table
-from secondlook.lab.experiments.results import COUNTS, KEYS, Results
+from fairchance.errors import InputError
+from fairchance.lab.experiments import tables
+from fairchance.lab.experiments.all_tables import overview
+from fairchance.lab.experiments.published import METRICS as PRINTED
+from fairchance.lab.experiments.published import paper_data, published_table
+from fairchance.lab.experiments.results import COUNTS, KEYS, Results
 
 GOAL = {"alpha": 0.15, "gain": 200.0, "loss": 500.0}
 

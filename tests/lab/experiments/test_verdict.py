@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairchance.lab.experiments import tables
+from fairchance.lab.experiments.paired_tests import detectable, power
+from fairchance.lab.experiments.verdict import find_verdict
 from lab.experiments.test_findings import crafted
 from lab.experiments.test_tables import from_counts
-from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.paired_tests import detectable, power
-from secondlook.lab.experiments.verdict import find_verdict
 
 
 def exact(methods, repetitions=6, rounds=4, people=1000, groups="a", **experiment):

@@ -13,26 +13,26 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from lab.experiments.test_spec import one_sentence
-from secondlook.cli.app import app
-from secondlook.cli.options import PAPER_LETTERS
-from secondlook.cli.runs import with_set
-from secondlook.errors import InputError
-from secondlook.lab.datasets import CATALOGUE
-from secondlook.lab.experiments.methods import check_options
-from secondlook.lab.experiments.repetition import run_repetition
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.spec import Experiment, Goal
-from secondlook.lab.experiments.world_file import read_world_file
-from secondlook.lab.experiments.world_spec import (
+from fairchance.cli.app import app
+from fairchance.cli.options import PAPER_LETTERS
+from fairchance.cli.runs import with_set
+from fairchance.errors import InputError
+from fairchance.lab.datasets import CATALOGUE
+from fairchance.lab.experiments.methods import check_options
+from fairchance.lab.experiments.repetition import run_repetition
+from fairchance.lab.experiments.runner import Run, run_experiment
+from fairchance.lab.experiments.spec import Experiment, Goal
+from fairchance.lab.experiments.world_file import read_world_file
+from fairchance.lab.experiments.world_spec import (
     POPULATIONS,
     WorldSpec,
     load_source,
     repeated_rows_remarks,
 )
-from secondlook.lab.simulate.people import Table
-from secondlook.lab.simulate.populations import Lender
-from secondlook.ledger.config_classifiers import CLASSIFIERS, PARTIAL
+from fairchance.lab.simulate.people import Table
+from fairchance.lab.simulate.populations import Lender
+from fairchance.ledger.config_classifiers import CLASSIFIERS, PARTIAL
+from lab.experiments.test_spec import one_sentence
 
 WORLDS = Path(__file__).parents[3] / "examples" / "worlds"
 METHODS = 'methods = ["plain"]\nrepetitions = 2\n'
@@ -417,7 +417,7 @@ def test_valid_bounds():
 
 @pytest.mark.parametrize(("n_batch", "repeats"), [(40, True), (12, False), (13, True)])
 def test_simulate_remarks_on_repeated_rows(world, n_batch, repeats, monkeypatch):
-    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)  # slow figures
+    monkeypatch.setattr("fairchance.cli.runs.write_report", lambda *_: None)  # slow figures
     path = world(n_batch=n_batch)  # 4 draws: the history and three rounds
     experiment = read_world_file(path)
     source = load_source(experiment.world)
@@ -468,7 +468,7 @@ def test_the_worlds_of_the_examples_can_be_read(path):
 
 
 def test_options_on_the_command_line(world, monkeypatch):
-    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)  # slow figures
+    monkeypatch.setattr("fairchance.cli.runs.write_report", lambda *_: None)  # slow figures
 
     def run(*options):
         command = ["simulate", str(world()), "--jobs", "1", "--repetitions", "1", "--json"]

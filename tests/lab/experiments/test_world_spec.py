@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from fairchance.errors import InputError, UnavailableError
+from fairchance.lab.datasets import load
+from fairchance.lab.experiments.world_spec import WorldSpec, load_source
+from fairchance.lab.simulate.people import Table
+from fairchance.lab.simulate.populations import Lender
 from lab.experiments.test_spec import one_sentence
 from lab.experiments.test_world_file import write_loans
-from secondlook.errors import InputError, UnavailableError
-from secondlook.lab.datasets import load
-from secondlook.lab.experiments.world_spec import WorldSpec, load_source
-from secondlook.lab.simulate.people import Table
-from secondlook.lab.simulate.populations import Lender
 
 
 def test_populations_and_data_sets_by_name():
@@ -91,8 +91,8 @@ def test_invalid_names_are_rejected(spec, message):
 
 
 def test_data_folder_is_searched(tmp_path, monkeypatch):
-    monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
-    monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("FAIRCHANCE_DATA", raising=False)
+    monkeypatch.setenv("FAIRCHANCE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(InputError, match=r"acs_ca_2018_adults_40pct\.parquet"):
         load_source(WorldSpec("acs-ca-2018-sample", "race"), data=tmp_path)
     with pytest.raises(InputError, match="must name an existing folder"):

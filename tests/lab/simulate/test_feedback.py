@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from secondlook.core.decisions import Decisions
-from secondlook.errors import InputError
-from secondlook.lab.simulate.feedback import (
+from fairchance.core.decisions import Decisions
+from fairchance.errors import InputError
+from fairchance.lab.simulate.feedback import (
     Between,
     ByOutcome,
     Feedback,
     Fixed,
     Geometric,
 )
-from secondlook.lab.simulate.populations import Lender, draw_applicants
-from secondlook.lab.simulate.run import run
+from fairchance.lab.simulate.populations import Lender, draw_applicants
+from fairchance.lab.simulate.run import run
 from small_worlds import lender_world
 
 

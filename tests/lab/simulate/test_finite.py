@@ -3,10 +3,10 @@ from itertools import chain, combinations
 import numpy as np
 import pytest
 
-from secondlook import Revenue
-from secondlook.errors import InputError
-from secondlook.lab.simulate.finite import FiniteDomain
-from secondlook.lab.simulate.people import People
+from fairchance import Revenue
+from fairchance.errors import InputError
+from fairchance.lab.simulate.finite import FiniteDomain
+from fairchance.lab.simulate.people import People
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from secondlook import Revenue
-from secondlook.errors import InputError
-from secondlook.lab.simulate.people import People
-from secondlook.lab.simulate.populations import Binormal, Lender, constrained_optimum
+from fairchance import Revenue
+from fairchance.errors import InputError
+from fairchance.lab.simulate.people import People
+from fairchance.lab.simulate.populations import Binormal, Lender, constrained_optimum
 
 
 class Uniform:

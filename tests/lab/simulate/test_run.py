@@ -4,10 +4,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from secondlook.core.decisions import Decisions
-from secondlook.errors import InputError
-from secondlook.lab.simulate.feedback import ByOutcome, Feedback, Fixed, Geometric
-from secondlook.lab.simulate.run import decision_log, run
+from fairchance.core.decisions import Decisions
+from fairchance.errors import InputError
+from fairchance.lab.simulate.feedback import ByOutcome, Feedback, Fixed, Geometric
+from fairchance.lab.simulate.run import decision_log, run
 from small_worlds import lender_world
 
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from secondlook.errors import InputError
-from secondlook.lab.simulate.histories import (
+from fairchance.errors import InputError
+from fairchance.lab.simulate.histories import (
     AllAccepted,
     AtRandom,
     ByPolicy,
@@ -11,10 +11,10 @@ from secondlook.lab.simulate.histories import (
     PastCutoff,
     SelectedOnOutcome,
 )
-from secondlook.lab.simulate.people import Table
-from secondlook.lab.simulate.populations import Drifting, Lender, draw_applicants
-from secondlook.lab.simulate.streams import Drawn, Parts, Resampled, TableDrift
-from secondlook.lab.simulate.worlds import World
+from fairchance.lab.simulate.people import Table
+from fairchance.lab.simulate.populations import Drifting, Lender, draw_applicants
+from fairchance.lab.simulate.streams import Drawn, Parts, Resampled, TableDrift
+from fairchance.lab.simulate.worlds import World
 from small_worlds import lender_world
 
 FEATURES = ("income", "debt", "years")

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import parities
 from attribute_gaps import LEVELS, gaps
-from secondlook import (
+from fairchance import (
     CertifiedClassifier,
     ConstrainedLogistic,
     GroupShare,
@@ -26,11 +26,11 @@ from secondlook import (
     load,
     save,
 )
-from secondlook.core.metrics import by_group
-from secondlook.errors import InputError
-from secondlook.learners.thresholds import group_thresholds, shared_threshold
-from secondlook.learners.wrap import fit_likelihood
-from secondlook.methods.algorithm1 import learning
+from fairchance.core.metrics import by_group
+from fairchance.errors import InputError
+from fairchance.learners.thresholds import group_thresholds, shared_threshold
+from fairchance.learners.wrap import fit_likelihood
+from fairchance.methods.algorithm1 import learning
 
 pytestmark = pytest.mark.filterwarnings("ignore:No threshold keeps")
 

@@ -21,10 +21,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import fairchance as fc
 import parities
-import secondlook as sl
-from lab.experiments.test_spec import one_sentence
-from secondlook import (
+from fairchance import (
     ConstrainedLogistic,
     EqualGroups,
     FdrBudget,
@@ -42,13 +41,14 @@ from secondlook import (
     TruePositiveRateParity,
     Uniform,
 )
-from secondlook.core.coverage import CoverageRule
-from secondlook.errors import InputError, LearningWarning, UnknownIdError
-from secondlook.lab.baselines.opt_offline import OptOffline
-from secondlook.lab.experiments.methods import ALGORITHM1, make_classifier
-from secondlook.lab.experiments.spec import Goal
-from secondlook.lab.simulate.populations import Lender, draw_applicants
-from secondlook.lab.simulate.run import run
+from fairchance.core.coverage import CoverageRule
+from fairchance.errors import InputError, LearningWarning, UnknownIdError
+from fairchance.lab.baselines.opt_offline import OptOffline
+from fairchance.lab.experiments.methods import ALGORITHM1, make_classifier
+from fairchance.lab.experiments.spec import Goal
+from fairchance.lab.simulate.populations import Lender, draw_applicants
+from fairchance.lab.simulate.run import run
+from lab.experiments.test_spec import one_sentence
 from small_worlds import lender_world
 
 OPTIONS = {
@@ -118,8 +118,8 @@ def test_every_constraint_is_kept_at_the_thresholds(make_classifier, kind, optio
     last = classifier.rounds_[-1]
     assert last.feasible
     assert 0 <= last.disparity <= 0.2 + 1e-9
-    sl.save(classifier, tmp_path / "saved")
-    assert sl.load(tmp_path / "saved").fairness == classifier.fairness
+    fc.save(classifier, tmp_path / "saved")
+    assert fc.load(tmp_path / "saved").fairness == classifier.fairness
 
 
 def test_thresholds_follow_the_constraints(make_classifier):
@@ -759,7 +759,7 @@ def lived(classifier, n_rounds, **options):
     return classifier, decided, outcome
 
 
-@pytest.mark.parametrize("kind", [sl.PartialFeedbackClassifier, sl.CertifiedClassifier])
+@pytest.mark.parametrize("kind", [fc.PartialFeedbackClassifier, fc.CertifiedClassifier])
 def test_before_any_round_nothing_is_deployed(kind):
     with pytest.raises(NotFittedError):
         _ = kind().deployed_
@@ -768,10 +768,10 @@ def test_before_any_round_nothing_is_deployed(kind):
 
 
 def test_algorithm_1_follows_the_past_first_and_then_learns():
-    first, decided, _ = lived(sl.PartialFeedbackClassifier(random_state=0), 1)
+    first, decided, _ = lived(fc.PartialFeedbackClassifier(random_state=0), 1)
     assert first.deployed_.f.follows == "matched"
     assert first.deployed_.n_final <= 1
-    later, decided, _ = lived(sl.PartialFeedbackClassifier(random_state=0), 3)
+    later, decided, _ = lived(fc.PartialFeedbackClassifier(random_state=0), 3)
     deployed = later.deployed_
     assert deployed.f.follows == ""
     assert deployed.policy is later.policies_[-1]
@@ -781,7 +781,7 @@ def test_algorithm_1_follows_the_past_first_and_then_learns():
 
 
 def test_the_policy_of_a_round_does_not_change_while_outcomes_come():
-    classifier, decided, outcome = lived(sl.PartialFeedbackClassifier(random_state=0), 2)
+    classifier, decided, outcome = lived(fc.PartialFeedbackClassifier(random_state=0), 2)
     before = classifier.deployed_
     name = decided.ids[decided.accepted][:1]
     classifier.correct(name, 1 - outcome[decided.accepted][:1])
@@ -795,7 +795,7 @@ def test_the_policy_of_a_round_does_not_change_while_outcomes_come():
 
 @pytest.mark.parametrize(("certify", "n"), [("overall", 1), ("per_group", 2)])
 def test_the_certified_method_deploys_a_rung_for_each_certificate(certify, n):
-    classifier = sl.CertifiedClassifier(alpha=0.4, delta=0.3, certify=certify, random_state=0)
+    classifier = fc.CertifiedClassifier(alpha=0.4, delta=0.3, certify=certify, random_state=0)
     classifier, decided, _ = lived(classifier, 3, n_batch=500)
     deployed = classifier.deployed_
     assert len(deployed) == n
@@ -809,7 +809,7 @@ def test_the_certified_method_deploys_a_rung_for_each_certificate(certify, n):
 
 
 def test_a_restart_shows_at_once_and_the_round_does_not_change():
-    classifier, decided, outcome = lived(sl.CertifiedClassifier(random_state=0), 2)
+    classifier, decided, outcome = lived(fc.CertifiedClassifier(random_state=0), 2)
     (before,) = classifier.deployed_
     first = np.flatnonzero(decided.accepted)[:1]
     with pytest.warns(LearningWarning, match=f"the evidence of {before.n_tested} outcomes is"):
@@ -940,7 +940,7 @@ def decided(rule):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 2))
     good = (rng.random(1000) < 1 / (1 + np.exp(-1 - X[:, 0]))).astype(int)
-    clf = sl.PartialFeedbackClassifier(coverage=rule, random_state=0)
+    clf = fc.PartialFeedbackClassifier(coverage=rule, random_state=0)
     clf.fit(X[:400], good[:400], accepted=X[:400, 0] > 0.8)
     regions = []
     for rows in np.array_split(np.arange(400, 1000), 10):
@@ -952,18 +952,18 @@ def decided(rule):
 
 def test_a_rule_of_ones_own_decides_as_the_same_rule_of_ours():
     _, own = decided(BySize(0.7))
-    _, ours = decided(sl.SummedAcceptance(0.7, reference_size=60))
-    _, other = decided(sl.SummedAcceptance(0.7, reference_size=600))
+    _, ours = decided(fc.SummedAcceptance(0.7, reference_size=60))
+    _, other = decided(fc.SummedAcceptance(0.7, reference_size=600))
     assert np.array_equal(own, ours)
     assert not np.array_equal(own, other)
 
 
 def test_it_is_kept_by_its_name(tmp_path):
     clf, _ = decided(BySize(0.7, size=61))
-    sl.save(clf, tmp_path / "kept")
+    fc.save(clf, tmp_path / "kept")
     with pytest.raises(InputError, match="the type 'BySize'"):
-        sl.load(tmp_path / "kept")
-    again = sl.load(tmp_path / "kept", types=[BySize])
+        fc.load(tmp_path / "kept")
+    again = fc.load(tmp_path / "kept", types=[BySize])
     assert again.coverage == BySize(0.7, size=61)
     X = np.random.default_rng(1).normal(size=(50, 2))
     assert np.array_equal(again.decide(X).propensity, clf.decide(X).propensity)
@@ -1040,12 +1040,12 @@ def life(make, call):
 @pytest.mark.parametrize(
     "make",
     [
-        sl.PartialFeedbackClassifier,
-        partial(sl.PartialFeedbackClassifier, split="cross", group_mode="audit"),
-        partial(sl.PartialFeedbackClassifier, coverage=sl.SumOfG(threshold=0.9)),
-        sl.ManyClassClassifier,
-        partial(sl.CertifiedClassifier, floor=0.05, horizon=6),
-        partial(sl.CertifiedClassifier, floor=0.05, horizon=6, certify="per_group"),
+        fc.PartialFeedbackClassifier,
+        partial(fc.PartialFeedbackClassifier, split="cross", group_mode="audit"),
+        partial(fc.PartialFeedbackClassifier, coverage=fc.SumOfG(threshold=0.9)),
+        fc.ManyClassClassifier,
+        partial(fc.CertifiedClassifier, floor=0.05, horizon=6),
+        partial(fc.CertifiedClassifier, floor=0.05, horizon=6, certify="per_group"),
     ],
     ids=["half", "cross", "sum of g", "many classes", "certified", "certified per group"],
 )
@@ -1059,7 +1059,7 @@ def test_a_batch_that_failed_is_decided_as_if_it_had_not(make, call):
 
 def test_a_strategy_with_tiny_numbers_is_refused():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    clf = sl.PartialFeedbackClassifier(strategy=lambda X, score, group: 1e-300 * score)
+    clf = fc.PartialFeedbackClassifier(strategy=lambda X, score, group: 1e-300 * score)
     clf.fit(X[:100], X[:100, 0] > 0, accepted=X[:100, 1] > 0)
     with pytest.raises(InputError, match="at least 1e-280 for a candidate"):
         clf.decide(X[100:])

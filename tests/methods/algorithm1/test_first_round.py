@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
-from secondlook import Limited, PartialFeedbackClassifier, SummedAcceptance
-from secondlook.errors import InputError
-from secondlook.lab.simulate.run import run
-from secondlook.methods.algorithm1.learning import LabelledRows
-from secondlook.methods.algorithm1.past import matched_cut
-from secondlook.methods.finite import FiniteClassifier
-from secondlook.methods.many_classes.classifier import ManyClassClassifier
+from fairchance import Limited, PartialFeedbackClassifier, SummedAcceptance
+from fairchance.errors import InputError
+from fairchance.lab.simulate.run import run
+from fairchance.methods.algorithm1.learning import LabelledRows
+from fairchance.methods.algorithm1.past import matched_cut
+from fairchance.methods.finite import FiniteClassifier
+from fairchance.methods.many_classes.classifier import ManyClassClassifier
 
 FALSE_ALARM = 1e-6
 

@@ -18,10 +18,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-import secondlook as sl
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.methods.storage import dumps, loads
-from secondlook.people.ids import IdIndex, id_bits
+import fairchance as fc
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.methods.storage import dumps, loads
+from fairchance.people.ids import IdIndex, id_bits
 from small_worlds import lender_world
 
 RARE = 0.7310585786300049  # a feature that only one person has
@@ -29,12 +29,12 @@ WORD = "a-word-of-their-own"
 
 
 def algorithm_1(**options):
-    options = {"utility": sl.Revenue(200, 300), "random_state": 3} | options
-    return sl.PartialFeedbackClassifier(budget=sl.FdrBudget(alpha=0.15), **options)
+    options = {"utility": fc.Revenue(200, 300), "random_state": 3} | options
+    return fc.PartialFeedbackClassifier(budget=fc.FdrBudget(alpha=0.15), **options)
 
 
 def certified(**options):
-    return sl.CertifiedClassifier(**{"horizon": 8, "random_state": 3} | options)
+    return fc.CertifiedClassifier(**{"horizon": 8, "random_state": 3} | options)
 
 
 def people(seed=0, **sizes):
@@ -475,7 +475,7 @@ def test_many_classes_count_who_is_left():
         return X, np.where(X[:, 0] + rng.normal(size=n) > 0, "fair", "fraud")
 
     X, y = claims(500)
-    classifier = sl.ManyClassClassifier(classes=("fraud", "fair"), random_state=0)
+    classifier = fc.ManyClassClassifier(classes=("fraud", "fair"), random_state=0)
     classifier.fit(X, y, accepted=X[:, 1] > -1)
     X, y = claims(300)
     decided = classifier.decide(X)

@@ -15,7 +15,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from secondlook import (
+from fairchance import (
     FdrBudget,
     PartialFeedbackClassifier,
     Revenue,
@@ -23,8 +23,8 @@ from secondlook import (
     SummedAcceptance,
     Uniform,
 )
-from secondlook.errors import InputError, LearningWarning
-from secondlook.learners.thresholds import group_thresholds
+from fairchance.errors import InputError, LearningWarning
+from fairchance.learners.thresholds import group_thresholds
 
 MONEY = Revenue(1, 1)
 BOUND = 0.15

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from secondlook import (
+from fairchance import (
     ConstrainedLogistic,
     MeanPastScore,
     PartialFeedbackClassifier,
@@ -15,12 +15,12 @@ from secondlook import (
     SelectionRateParity,
     SummedAcceptance,
 )
-from secondlook.errors import InputError
-from secondlook.lab.simulate.run import run
-from secondlook.learners.direct_search import search_linear_rule
-from secondlook.learners.thresholds import shared_threshold
-from secondlook.methods.algorithm1.learning import effective_sample_size
-from secondlook.people.likelihoods import LinearLikelihood, MeanLikelihood
+from fairchance.errors import InputError
+from fairchance.lab.simulate.run import run
+from fairchance.learners.direct_search import search_linear_rule
+from fairchance.learners.thresholds import shared_threshold
+from fairchance.methods.algorithm1.learning import effective_sample_size
+from fairchance.people.likelihoods import LinearLikelihood, MeanLikelihood
 
 UTILITY = Revenue(gain=200, loss=300)
 

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from secondlook import (
+from fairchance import (
     CertifiedClassifier,
     FdrBudget,
     GroupShare,
@@ -25,11 +25,11 @@ from secondlook import (
     load,
     save,
 )
-from secondlook.core.coverage import SummedAcceptance, SumOfG
-from secondlook.core.limits import Above, Below, Limited, OneOf, Rule
-from secondlook.errors import InputError
-from secondlook.lab.simulate.populations import Lender
-from secondlook.lab.simulate.run import run
+from fairchance.core.coverage import SummedAcceptance, SumOfG
+from fairchance.core.limits import Above, Below, Limited, OneOf, Rule
+from fairchance.errors import InputError
+from fairchance.lab.simulate.populations import Lender
+from fairchance.lab.simulate.run import run
 from small_worlds import lender_world
 
 

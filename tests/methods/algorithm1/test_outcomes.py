@@ -8,8 +8,7 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from methods.certified.known_truth import ALPHA, Slope, too_many
-from secondlook import (
+from fairchance import (
     CertifiedClassifier,
     Correction,
     FdrBudget,
@@ -19,13 +18,14 @@ from secondlook import (
     load,
     save,
 )
-from secondlook.errors import InputError, LearningWarning
-from secondlook.lab.simulate.feedback import ByOutcome, Feedback, Geometric
-from secondlook.lab.simulate.histories import SelectedOnOutcome
-from secondlook.lab.simulate.populations import draw_applicants
-from secondlook.lab.simulate.run import run
-from secondlook.lab.simulate.streams import Drawn
-from secondlook.lab.simulate.worlds import World
+from fairchance.errors import InputError, LearningWarning
+from fairchance.lab.simulate.feedback import ByOutcome, Feedback, Geometric
+from fairchance.lab.simulate.histories import SelectedOnOutcome
+from fairchance.lab.simulate.populations import draw_applicants
+from fairchance.lab.simulate.run import run
+from fairchance.lab.simulate.streams import Drawn
+from fairchance.lab.simulate.worlds import World
+from methods.certified.known_truth import ALPHA, Slope, too_many
 
 UTILITY = Revenue(200, 200)
 POPULATION = Slope(1.0, 1.5)
@@ -99,7 +99,7 @@ def test_bad_outcomes_that_come_late_break_naive_treatments_only():
         assert fdr.mean() <= ALPHA
 
 
-@pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")  # nobody is worth it
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")  # nobody is worth it
 def test_counting_the_pending_as_bad_costs_utility_that_waiting_does_not():
     feedback = Feedback(Geometric(3))
     as_bad, ours = (late(lambda m=m: algorithm(maturity=m), feedback) for m in (0, 10))
@@ -111,7 +111,7 @@ def test_counting_the_pending_as_bad_costs_utility_that_waiting_does_not():
 
 
 @pytest.mark.long
-@pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 def test_late_and_wrong_outcomes_over_fifty_seeds():
     """Delays of three rounds, 5 % wrong and corrected: the bound holds, certified and not."""
     broken = above = naive = 0

@@ -8,6 +8,22 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from fairchance.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
+from fairchance.core.sampling import fixed_size_draw
+from fairchance.core.strategies import (
+    EqualGroups,
+    FromFunction,
+    GroupShare,
+    ScoreWeighted,
+    Uniform,
+)
+from fairchance.methods.algorithm1.policy_log import LOG_COLUMNS, LoggedPolicy, PolicyLog
+from fairchance.people.ids import keyed_bits, round_key
+from fairchance.people.likelihoods import (
+    ConstantLikelihood,
+    LinearLikelihood,
+)
+from fairchance.people.store import PENDING, ApplicantRows, PeopleStore
 from logged_rounds import (
     BLIND,
     N_FEATURES,
@@ -23,22 +39,6 @@ from logged_rounds import (
     random_rounds,
     slow_walk,
 )
-from secondlook.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
-from secondlook.core.sampling import fixed_size_draw
-from secondlook.core.strategies import (
-    EqualGroups,
-    FromFunction,
-    GroupShare,
-    ScoreWeighted,
-    Uniform,
-)
-from secondlook.methods.algorithm1.policy_log import LOG_COLUMNS, LoggedPolicy, PolicyLog
-from secondlook.people.ids import keyed_bits, round_key
-from secondlook.people.likelihoods import (
-    ConstantLikelihood,
-    LinearLikelihood,
-)
-from secondlook.people.store import PENDING, ApplicantRows, PeopleStore
 
 FALSE_ALARM = 1e-6
 

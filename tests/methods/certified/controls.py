@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from secondlook import CertifiedClassifier
-from secondlook.methods.certified.engine import ChosenPolicy, Engine
-from secondlook.methods.certified.evidence import RATIO_CAPS
+from fairchance import CertifiedClassifier
+from fairchance.methods.certified.engine import ChosenPolicy, Engine
+from fairchance.methods.certified.evidence import RATIO_CAPS
 
 
 class PlugIn(Engine):

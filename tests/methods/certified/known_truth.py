@@ -10,9 +10,9 @@ from scipy.special import expit
 from scipy.stats import binom, norm
 from sklearn.linear_model import LogisticRegression
 
-from secondlook import CertifiedClassifier, Revenue
-from secondlook.lab.simulate.people import People
-from secondlook.lab.simulate.populations import draw_applicants
+from fairchance import CertifiedClassifier, Revenue
+from fairchance.lab.simulate.people import People
+from fairchance.lab.simulate.populations import draw_applicants
 
 ALPHA, DELTA = 0.15, 0.1
 QUICK = LogisticRegression()  # a ranking as good as any in these populations

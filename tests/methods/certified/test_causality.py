@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairchance.errors import UnknownIdError
+from fairchance.lab.simulate.populations import draw_applicants
 from methods.certified.known_truth import Slope, start
-from secondlook.errors import UnknownIdError
-from secondlook.lab.simulate.populations import draw_applicants
 
 N, ROUNDS = 300, 12
 

@@ -14,7 +14,20 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import secondlook as sl
+import fairchance as fc
+from fairchance import (
+    CertifiedClassifier,
+    EqualGroups,
+    FiniteClassifier,
+    Limited,
+    OutcomeNoise,
+    Uniform,
+)
+from fairchance.errors import InputError, LearningWarning, UnknownIdError
+from fairchance.lab.baselines.greedy import Greedy
+from fairchance.lab.simulate.people import People
+from fairchance.lab.simulate.populations import draw_applicants
+from fairchance.methods.certified.evidence import DriftMonitor, values
 from methods.certified.known_truth import (
     ALPHA,
     DELTA,
@@ -29,19 +42,6 @@ from methods.certified.known_truth import (
     start,
     too_many,
 )
-from secondlook import (
-    CertifiedClassifier,
-    EqualGroups,
-    FiniteClassifier,
-    Limited,
-    OutcomeNoise,
-    Uniform,
-)
-from secondlook.errors import InputError, LearningWarning, UnknownIdError
-from secondlook.lab.baselines.greedy import Greedy
-from secondlook.lab.simulate.people import People
-from secondlook.lab.simulate.populations import draw_applicants
-from secondlook.methods.certified.evidence import DriftMonitor, values
 
 
 @pytest.fixture
@@ -403,8 +403,8 @@ def test_one_word_for_outcomes_does_not_tell_the_other(rng):
 def test_a_cold_start_can_be_saved_and_loaded(rng, tmp_path):
     classifier = cold(Slope(), rng)
     play(classifier, Slope(), rng, rounds=2, truth=False)
-    sl.save(classifier, tmp_path / "cold.zip")
-    again = sl.load(tmp_path / "cold.zip")
+    fc.save(classifier, tmp_path / "cold.zip")
+    again = fc.load(tmp_path / "cold.zip")
     X = rng.normal(size=(500, 1))
     assert np.array_equal(classifier.decide(X).propensity, again.decide(X).propensity)
 
@@ -416,7 +416,7 @@ def test_labels_without_outcomes_in_the_history(rng):
     with pytest.raises(ValueError, match="y is None"):
         CertifiedClassifier().fit(X, None)
     with pytest.raises(InputError, match="none of the 20 applicants of the history was accepted"):
-        sl.PartialFeedbackClassifier().fit(X, np.zeros(20), accepted=np.zeros(20))
+        fc.PartialFeedbackClassifier().fit(X, np.zeros(20), accepted=np.zeros(20))
 
 
 def decide_one_batch(seed=0):

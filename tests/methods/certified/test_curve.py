@@ -7,6 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairchance import load, save
+from fairchance.methods.certified.evidence import Wealth
+from fairchance.methods.certified.ladder import BoundTest
+from fairchance.methods.certified.rules import Rules
 from methods.certified.known_truth import (
     ALPHA,
     DELTA,
@@ -22,10 +26,6 @@ from methods.certified.known_truth import (
 )
 from methods.certified.test_engine import RULES
 from methods.certified.test_ladder import make_ladder, play_round
-from secondlook import load, save
-from secondlook.methods.certified.evidence import Wealth
-from secondlook.methods.certified.ladder import BoundTest
-from secondlook.methods.certified.rules import Rules
 
 BOUNDS = [0.05, 0.1, 0.15, 0.2, 0.25]
 

@@ -8,6 +8,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from fairchance import CertifiedClassifier
+from fairchance.core.noise import OutcomeNoise
+from fairchance.core.strategies import Uniform
+from fairchance.errors import LearningWarning
+from fairchance.lab.simulate.populations import draw_applicants
+from fairchance.ledger import Program, verify
+from fairchance.methods.certified.engine import ChosenPolicy, edge_softness, walk_starts
+from fairchance.methods.certified.ladder import LadderRows
+from fairchance.methods.certified.pilot import Pilot, RungEstimates
+from fairchance.methods.certified.rules import Rules
+from fairchance.people.likelihoods import ConstantLikelihood
+from fairchance.people.store import PeopleStore
 from methods.certified.known_truth import (
     ALPHA,
     DELTA,
@@ -20,18 +32,6 @@ from methods.certified.known_truth import (
     start,
 )
 from methods.certified.test_ladder import make_ladder
-from secondlook import CertifiedClassifier
-from secondlook.core.noise import OutcomeNoise
-from secondlook.core.strategies import Uniform
-from secondlook.errors import LearningWarning
-from secondlook.lab.simulate.populations import draw_applicants
-from secondlook.ledger import Program, verify
-from secondlook.methods.certified.engine import ChosenPolicy, edge_softness, walk_starts
-from secondlook.methods.certified.ladder import LadderRows
-from secondlook.methods.certified.pilot import Pilot, RungEstimates
-from secondlook.methods.certified.rules import Rules
-from secondlook.people.likelihoods import ConstantLikelihood
-from secondlook.people.store import PeopleStore
 
 RULES = Rules(ALPHA, DELTA, UTILITY, 20, False, 0.0, Uniform(), OutcomeNoise())
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binom
 
-from methods.certified.known_truth import ALPHA, too_many
-from secondlook.methods.certified.evidence import (
+from fairchance.methods.certified.evidence import (
     BETS,
     RATIO_CAPS,
     DriftMonitor,
@@ -23,6 +22,7 @@ from secondlook.methods.certified.evidence import (
     soft_edge,
     values,
 )
+from methods.certified.known_truth import ALPHA, too_many
 
 # Three kinds of applicants: covered, truncated (π/p above the caps), and truncated with π = 1.
 PI = np.array([[0.9, 0.3], [0.5, 1.0], [1.0, 0.02]])

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from methods.certified.known_truth import ALPHA, QUICK, start, too_many
-from secondlook import (
+from fairchance import (
     CertifiedClassifier,
     EqualGroups,
     GroupShare,
@@ -18,20 +17,21 @@ from secondlook import (
     load,
     save,
 )
-from secondlook.core.limits import Above, Below, Limited, OneOf
-from secondlook.errors import InputError
-from secondlook.lab.simulate.people import People
-from secondlook.lab.simulate.populations import draw_applicants
-from secondlook.methods.certified.evidence import BETS, RATIO_CAPS, values
-from secondlook.methods.certified.ladder import (
+from fairchance.core.limits import Above, Below, Limited, OneOf
+from fairchance.errors import InputError
+from fairchance.lab.simulate.people import People
+from fairchance.lab.simulate.populations import draw_applicants
+from fairchance.methods.certified.evidence import BETS, RATIO_CAPS, values
+from fairchance.methods.certified.ladder import (
     Floor,
     Ladder,
     LadderRows,
     Positions,
     nearest_certificate,
 )
-from secondlook.methods.certified.ranking import Ranking
-from secondlook.people.likelihoods import LinearLikelihood
+from fairchance.methods.certified.ranking import Ranking
+from fairchance.people.likelihoods import LinearLikelihood
+from methods.certified.known_truth import ALPHA, QUICK, start, too_many
 
 LEVEL = 0.03
 
@@ -122,7 +122,7 @@ def test_a_cap_without_a_bet_keeps_its_wealth(rng):
 @pytest.mark.parametrize("floor", [0.0, 0.05])
 def test_evidence_equals_that_of_one_table_of_all_applicants(deployed, floor, rng, monkeypatch):
     """Applicants who add nothing are left out, and the others come in parts."""
-    monkeypatch.setattr("secondlook.methods.certified.ladder._CHUNK", 64)
+    monkeypatch.setattr("fairchance.methods.certified.ladder._CHUNK", 64)
     ladder, other = make_ladder(0.05, floor), make_ladder(0.02)
     on = other if deployed is None else ladder
     at, p, accepted, bad = play_round(rng, on, 10 if deployed is None else deployed, 0.1)

@@ -7,22 +7,22 @@ import warnings
 import numpy as np
 import pytest
 
+from fairchance import CertifiedClassifier
+from fairchance.core.noise import OutcomeNoise
+from fairchance.core.strategies import Uniform
+from fairchance.core.utility import Accuracy
+from fairchance.errors import InputError, LearningWarning
+from fairchance.lab.simulate.feedback import ByOutcome, Feedback
+from fairchance.lab.simulate.histories import SelectedOnOutcome
+from fairchance.lab.simulate.populations import draw_applicants
+from fairchance.lab.simulate.run import run
+from fairchance.lab.simulate.streams import Drawn
+from fairchance.lab.simulate.worlds import World
+from fairchance.ledger import Program, verify
+from fairchance.methods.certified.rules import Rules
+from fairchance.methods.storage import dumps
 from methods.certified.controls import Overtaking, with_engine
 from methods.certified.known_truth import DELTA, QUICK, Flat, Slope, start, too_many
-from secondlook import CertifiedClassifier
-from secondlook.core.noise import OutcomeNoise
-from secondlook.core.strategies import Uniform
-from secondlook.core.utility import Accuracy
-from secondlook.errors import InputError, LearningWarning
-from secondlook.lab.simulate.feedback import ByOutcome, Feedback
-from secondlook.lab.simulate.histories import SelectedOnOutcome
-from secondlook.lab.simulate.populations import draw_applicants
-from secondlook.lab.simulate.run import run
-from secondlook.lab.simulate.streams import Drawn
-from secondlook.lab.simulate.worlds import World
-from secondlook.ledger import Program, verify
-from secondlook.methods.certified.rules import Rules
-from secondlook.methods.storage import dumps
 
 N = 300
 

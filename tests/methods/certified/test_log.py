@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from fairchance.methods.certified.engine import Engine
+from fairchance.methods.certified.evidence import BETS, RATIO_CAPS
 from methods.certified.controls import with_engine
 from methods.certified.known_truth import ALPHA, DELTA, Cliff, Flat, Slope, play, playing, start
-from secondlook.methods.certified.engine import Engine
-from secondlook.methods.certified.evidence import BETS, RATIO_CAPS
 
 
 class Logged(Engine):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from secondlook.methods.certified.ranking import Ranking
-from secondlook.people.likelihoods import ConstantLikelihood, LinearLikelihood
+from fairchance.methods.certified.ranking import Ranking
+from fairchance.people.likelihoods import ConstantLikelihood, LinearLikelihood
 
 ANY = ConstantLikelihood(0.5)  # ranks are made of scores alone
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairchance import CertifiedClassifier
+from fairchance.lab.simulate.populations import Lender, constrained_optimum, draw_applicants
 from methods.certified.controls import HistoryTrusted, PlugIn, WeightsDropped, with_engine
 from methods.certified.known_truth import (
     ALPHA,
@@ -18,8 +20,6 @@ from methods.certified.known_truth import (
     start,
     too_many,
 )
-from secondlook import CertifiedClassifier
-from secondlook.lab.simulate.populations import Lender, constrained_optimum, draw_applicants
 
 CONTROL_RUNS = 15
 # In a population where nothing can be ranked, a history is as often wrong as right.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from secondlook import Revenue
-from secondlook.lab.simulate.finite import FiniteDomain
-from secondlook.methods.finite import FiniteClassifier
+from fairchance import Revenue
+from fairchance.lab.simulate.finite import FiniteDomain
+from fairchance.methods.finite import FiniteClassifier
 
 REVENUE = Revenue(gain=200, loss=500)
 DOMAIN = FiniteDomain(

@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fairchance import EqualGroups, FdrBudget, GroupShare, SummedAcceptance
+from fairchance.core.strategies import FromFunction
+from fairchance.errors import InputError
+from fairchance.methods.finite import CountedOutcomes, FiniteClassifier
+from fairchance.methods.storage import dumps, loads
 from methods.finite.small_domain import (
     DOMAIN,
     PAST,
@@ -15,11 +20,6 @@ from methods.finite.small_domain import (
     run,
     without_history,
 )
-from secondlook import EqualGroups, FdrBudget, GroupShare, SummedAcceptance
-from secondlook.core.strategies import FromFunction
-from secondlook.errors import InputError
-from secondlook.methods.finite import CountedOutcomes, FiniteClassifier
-from secondlook.methods.storage import dumps, loads
 
 NEW = np.array([[2, 0], [2, 2], [0, 2], [1, 7]])  # cells outside the domain
 NEW_GROUP = np.array(["a", "b", "b", "a"])

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secondlook.errors import InputError
-from secondlook.methods.finite import CellCounts, cells, eta, sigma
-from secondlook.methods.finite.cells import CellColumn, CellTable, columns_of
+from fairchance.errors import InputError
+from fairchance.methods.finite import CellCounts, cells, eta, sigma
+from fairchance.methods.finite.cells import CellColumn, CellTable, columns_of
 
 NAMES = ("age", "job")
 GROUPS = np.array(["a", "b"])

@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-import secondlook as sl
+import fairchance as fc
+from fairchance import (
+    EqualGroups,
+    FdrBudget,
+    GroupShare,
+    Revenue,
+    SelectionRateParity,
+    SummedAcceptance,
+    SumOfG,
+    Uniform,
+)
+from fairchance.core.strategies import FromFunction
+from fairchance.errors import InputError
+from fairchance.methods.finite import CountedOutcomes, FiniteClassifier, NormalisedG
 from methods.finite.box import SlowAlgorithm1
 from methods.finite.small_domain import (
     DOMAIN,
@@ -18,19 +31,6 @@ from methods.finite.small_domain import (
     run,
     without_history,
 )
-from secondlook import (
-    EqualGroups,
-    FdrBudget,
-    GroupShare,
-    Revenue,
-    SelectionRateParity,
-    SummedAcceptance,
-    SumOfG,
-    Uniform,
-)
-from secondlook.core.strategies import FromFunction
-from secondlook.errors import InputError
-from secondlook.methods.finite import CountedOutcomes, FiniteClassifier, NormalisedG
 
 G = np.array([1, 2, 3, 1, 2, 1, 1, 4.0])
 
@@ -100,7 +100,7 @@ def test_rounds_are_those_of_the_box(seed, loss, least):
     assert len(slow.exploit) > 3  # EXPLOIT has grown
 
 
-@pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 def test_rounds_with_forgotten_applicants_are_those_of_the_box_without_them():
     n_left = 0
     for seed in range(4):
@@ -375,8 +375,8 @@ def test_loaded_classifier_continues_and_keeps_corrections(tmp_path):
     corrections = classifier.corrections_
     assert [correction.id for correction in corrections] == accepted[:2].tolist()
     assert all(correction.before == 1 - correction.after for correction in corrections)
-    sl.save(classifier, tmp_path / "cells")
-    loaded = sl.load(tmp_path / "cells")
+    fc.save(classifier, tmp_path / "cells")
+    loaded = fc.load(tmp_path / "cells")
     assert loaded.corrections_ == corrections
     batch, again = classifier.decide(job[2000:]), loaded.decide(job[2000:])
     assert np.array_equal(batch.accepted, again.accepted)

@@ -20,8 +20,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from secondlook.errors import InputError, LearningWarning
-from secondlook.methods.finite.clusters import ClusteredDomain
+from fairchance.errors import InputError, LearningWarning
+from fairchance.methods.finite.clusters import ClusteredDomain
 
 CLUSTERERS = {
     "k-means": KMeans(6, n_init=1, random_state=0),
@@ -32,7 +32,7 @@ CLUSTERERS = {
     "regression tree": DecisionTreeRegressor(max_leaf_nodes=7, random_state=0),
 }
 every_clusterer = pytest.mark.parametrize("clusterer", CLUSTERERS.values(), ids=CLUSTERERS.keys())
-quiet = pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
+quiet = pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 
 
 class Sealed:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import parities
-from secondlook import (
+from fairchance import (
     FdrBudget,
     GroupShare,
     Limited,
@@ -19,9 +19,9 @@ from secondlook import (
     TruePositiveRateParity,
     Uniform,
 )
-from secondlook.errors import InputError
-from secondlook.methods.finite import CountedOutcomes, FiniteClassifier
-from secondlook.methods.storage import dumps, loads
+from fairchance.errors import InputError
+from fairchance.methods.finite import CountedOutcomes, FiniteClassifier
+from fairchance.methods.storage import dumps, loads
 
 GOOD = np.array([0.96, 0.9, 0.93, 0.7, 0.85])  # P(good) by the first feature
 IN_B = np.array([0.1, 0.8, 0.3, 0.5, 0.9])  # share of group B

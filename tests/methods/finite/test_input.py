@@ -7,6 +7,11 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from fairchance import FdrBudget, MeanPastScore
+from fairchance.errors import InputError, LearningWarning, UnknownIdError
+from fairchance.lab.simulate.finite import FiniteDomain
+from fairchance.methods.finite import CountedOutcomes, FiniteClassifier, NormalisedG
+from fairchance.methods.storage import dumps
 from methods.finite.small_domain import (
     DOMAIN,
     PAST,
@@ -17,11 +22,6 @@ from methods.finite.small_domain import (
     run,
     without_history,
 )
-from secondlook import FdrBudget, MeanPastScore
-from secondlook.errors import InputError, LearningWarning, UnknownIdError
-from secondlook.lab.simulate.finite import FiniteDomain
-from secondlook.methods.finite import CountedOutcomes, FiniteClassifier, NormalisedG
-from secondlook.methods.storage import dumps
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import parities
-from secondlook import Accuracy, PositiveRate, Revenue, SelectionRateParity, TruePositiveRateParity
-from secondlook.core.utility import Utility
-from secondlook.errors import InputError
-from secondlook.methods.finite import best_classifier
-from secondlook.methods.finite.zero_one import _price_of_first, _ZeroOneProgram, maximise
+from fairchance import Accuracy, PositiveRate, Revenue, SelectionRateParity, TruePositiveRateParity
+from fairchance.core.utility import Utility
+from fairchance.errors import InputError
+from fairchance.methods.finite import best_classifier
+from fairchance.methods.finite.zero_one import _price_of_first, _ZeroOneProgram, maximise
 
 UTILITIES = (
     Accuracy(),

@@ -8,11 +8,11 @@ import zipfile
 import numpy as np
 import pytest
 
+from fairchance import FdrBudget, OutcomeNoise, Revenue, SelectionRateParity
+from fairchance.errors import InputError, LearningWarning, UnknownIdError
+from fairchance.methods.finite import CountedOutcomes, FiniteClassifier
+from fairchance.methods.storage import dumps, loads
 from methods.finite.small_domain import DOMAIN, PAST, decide, draw, fitted
-from secondlook import FdrBudget, OutcomeNoise, Revenue, SelectionRateParity
-from secondlook.errors import InputError, LearningWarning, UnknownIdError
-from secondlook.methods.finite import CountedOutcomes, FiniteClassifier
-from secondlook.methods.storage import dumps, loads
 
 GOOD = np.array([0.97, 0.9, 0.8, 0.93, 0.6])
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from secondlook import FdrBudget, Utility
-from secondlook.core.theory import Setting, convergence, feasibility, improvement
-from secondlook.errors import InputError
-from secondlook.lab.simulate.finite import FiniteDomain
-from secondlook.methods.finite import FiniteClassifier, NormalisedG, best_classifier, sigma
+from fairchance import FdrBudget, Utility
+from fairchance.core.theory import Setting, convergence, feasibility, improvement
+from fairchance.errors import InputError
+from fairchance.lab.simulate.finite import FiniteDomain
+from fairchance.methods.finite import FiniteClassifier, NormalisedG, best_classifier, sigma
 
 pytestmark = pytest.mark.xdist_group("theorems")  # one worker makes the shared runs once
 

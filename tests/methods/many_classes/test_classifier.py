@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from claims import CLASSES, GOOD, UTILITY, claims, claims_classifier, go, started
-from secondlook import (
+from fairchance import (
     EqualGroups,
     ExploitOnly,
     FdrBudget,
@@ -21,9 +21,9 @@ from secondlook import (
     load,
     save,
 )
-from secondlook.errors import InputError, LearningWarning
-from secondlook.methods.many_classes import ManyClassClassifier
-from secondlook.methods.storage import dumps, loads
+from fairchance.errors import InputError, LearningWarning
+from fairchance.methods.many_classes import ManyClassClassifier
+from fairchance.methods.storage import dumps, loads
 from small_worlds import lender_world
 
 
@@ -263,7 +263,7 @@ def test_order_of_rows_and_outcomes_does_not_matter():
 def test_loaded_classifier_continues_unchanged(tmp_path, learner):
     classifier, rng = started(learner=learner)
     go(classifier, rng, n_rounds=2)
-    path = tmp_path / "claims.secondlook"
+    path = tmp_path / "claims.fairchance"
     save(classifier, path)
     again = load(path)
     assert repr(again.rounds_) == repr(classifier.rounds_)

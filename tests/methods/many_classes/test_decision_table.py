@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from claims import CLASSES, GOOD, UTILITY, claims, claims_classifier
-from secondlook import FdrBudget, OutcomeNoise, Revenue
-from secondlook.errors import InputError
-from secondlook.methods.many_classes.decision_table import (
+from fairchance import FdrBudget, OutcomeNoise, Revenue
+from fairchance.errors import InputError
+from fairchance.methods.many_classes.decision_table import (
     correct_for_noise,
     read_noise,
     read_table,
 )
-from secondlook.methods.many_classes.operating_point import best_rule
-from secondlook.methods.storage import dumps, loads
+from fairchance.methods.many_classes.operating_point import best_rule
+from fairchance.methods.storage import dumps, loads
 
 NOISE = {
     "fraud": {"fraud": 0.7, "honest": 0.3},

@@ -12,9 +12,9 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from claims import CLASSES, GOOD, UTILITY, claims, claims_classifier, go, started
-from secondlook import FdrBudget, PerGroup, Uniform
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.methods.many_classes import ManyClassClassifier
+from fairchance import FdrBudget, PerGroup, Uniform
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.methods.many_classes import ManyClassClassifier
 
 
 @parametrize_with_checks(

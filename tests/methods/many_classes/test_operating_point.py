@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import binomtest
 
-from secondlook import FdrBudget
-from secondlook.methods.many_classes import ManyClassClassifier, operating_point
-from secondlook.methods.many_classes.decision_table import read_table
-from secondlook.methods.many_classes.operating_point import best_rule, dual_multipliers
+from fairchance import FdrBudget
+from fairchance.methods.many_classes import ManyClassClassifier, operating_point
+from fairchance.methods.many_classes.decision_table import read_table
+from fairchance.methods.many_classes.operating_point import best_rule, dual_multipliers
 
 NAMES = ("reject", "full", "part", "later")
 

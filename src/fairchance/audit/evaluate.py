@@ -1,0 +1,887 @@
+"""How a policy would have done on logged decisions, and what the log cannot say about it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from fairchance.audit.bounds import cover, fdr_bounds, mean_bounds, profit_bounds, round_starts
+from fairchance.audit.estimates import (
+    DEFAULT,
+    MEASURES,
+    SUMS,
+    bootstrap,
+    estimators,
+    fit_bad,
+    named,
+    row_sums,
+    standard_error,
+)
+from fairchance.audit.log import DecisionLog
+from fairchance.audit.policies import Chances, chances
+from fairchance.core.utility import Accuracy, Utility
+from fairchance.errors import InputError
+from fairchance.frames import to_frame
+from fairchance.notebook import in_words
+from fairchance.words import amount, counted, percent, percents
+
+__all__ = ["CONTRADICTION", "ESTIMATED", "NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate"]
+__all__ += ["Evaluation", "Gap", "Measured", "Pending", "Sensitivity", "check_log", "evaluate"]
+__all__ += ["find_measured", "gap_between", "hardly_covered", "notes_on", "shown_range"]
+__all__ += ["usable_rows"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+Pending = Literal["cut", "worst"]
+
+SMALL = 10  # known outcomes below which a group is too small
+_HARDLY = 50.0  # π/p above which outcomes must be many to cover an applicant
+_NEEDED = 100.0  # expected outcomes of such applicants
+_LEAST_ESTIMATED = 0.05  # probability that covers anyone, if it is estimated
+NEGLIGIBLE = 0.01  # of a policy's acceptances that may be uncovered
+ESTIMATED = (
+    "The probabilities of this log are estimated, so there are no intervals: whatever else "
+    "decided would make them wrong."
+)
+_LARGEST_GAMMA = 1000.0
+CONTRADICTION = (
+    "No interval: no value fits all rounds, so applicants or the policy must have changed."
+)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One estimator's answer.
+
+    Attributes
+    ----------
+    value, standard_error
+        The estimate, and its standard error.
+    bootstrap
+        The ends of a percentile interval at one look; NaN unless asked for.
+    """
+
+    value: float
+    standard_error: float
+    bootstrap: tuple[float, float] = (math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a log says about one measure of a policy, for all applicants or for a group.
+
+    Attributes
+    ----------
+    measure
+        ``"selection_rate"``, ``"false_discovery_rate"`` or ``"profit"``, what accepting earns over
+        rejecting, per applicant.
+    attribute, group
+        The protected attribute and its value; empty for all applicants.
+    value
+        The default estimate; NaN if the log does not identify it, or the group is too small.
+    low, high
+        An interval that is right at all times at once; NaN if there is none.
+    least, most
+        The estimate if all that the log does not cover were as favourable, and as unfavourable, as
+        possible, in the order of numbers.
+    estimates
+        The answers of all estimators, by name.
+    n_people, n_outcomes
+        Number of applicants, and of known outcomes that the policy's acceptances rest on.
+    note
+        Why there is no value, or no interval; empty otherwise.
+    """
+
+    measure: str
+    attribute: str
+    group: str
+    value: float
+    low: float
+    high: float
+    least: float
+    most: float
+    estimates: Mapping[str, Estimate]
+    n_people: int
+    n_outcomes: int
+    note: str = ""
+
+    @property
+    def possible(self) -> tuple[float, float]:
+        """The interval, which allows for chance, widened by what the log does not cover."""
+        lows, highs = (self.low, self.least), (self.high, self.most)
+        return (
+            min((end for end in lows if not math.isnan(end)), default=math.nan),
+            max((end for end in highs if not math.isnan(end)), default=math.nan),
+        )
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far a measure of the groups of an attribute is apart.
+
+    Attributes
+    ----------
+    attribute, measure
+        The attribute and the measure.
+    difference, ratio
+        Largest minus smallest, and smallest over largest, as fairlearn says; NaN with fewer than
+        two values, and the ratio of what may be negative always.
+    difference_low, difference_high, ratio_low, ratio_high
+        Intervals that are right at all times, from those of all groups that have one; NaN with
+        fewer than two.
+    """
+
+    attribute: str
+    measure: str
+    difference: float
+    difference_low: float
+    difference_high: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How well a log covers a policy.
+
+    Attributes
+    ----------
+    effective_sample_size
+        (ΣAw)² / Σ(Aw)², the number of equally weighted outcomes that would say as much.
+    largest_weight
+        The largest w = π/p of an accepted applicant.
+    hardly_covered
+        Share of the policy's acceptances that the log hardly covers (``uncovered``).
+    never_known
+        Accepted applicants with an outcome never to be known; they count as bad in estimates, and
+        as the worst case in each bound.
+    left_out
+        Applicants that the policy says nothing about, as their features are erased.
+    """
+
+    effective_sample_size: float
+    largest_weight: float
+    hardly_covered: float
+    never_known: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How strong hidden selection would have to be to overturn a finding.
+
+    If the probabilities are estimated, something that the log does not show may have decided, too.
+    Γ bounds it: the true odds of acceptance of each applicant are within a factor Γ of those
+    estimated.
+
+    Attributes
+    ----------
+    finding
+        The finding, in words.
+    gamma
+        The smallest Γ with which the data could say the opposite; infinite if none can.
+    ranges
+        The false discovery rates that are possible, by Γ.
+    """
+
+    finding: str
+    gamma: float
+    ranges: Mapping[float, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How a policy would have done on logged decisions.
+
+    Attributes
+    ----------
+    policy
+        Its name.
+    measured
+        A ``Measured`` for each measure: of all applicants, then of each group.
+    gaps
+        A ``Gap`` for each attribute and measure.
+    diagnostics
+        How well the log covers the policy.
+    sensitivity
+        What hidden selection could do, if probabilities are estimated and α is given.
+    first_round, last_round
+        The rounds used.
+    n_people, n_outcomes
+        Number of applicants and of known outcomes used.
+    alpha
+        The bound on mistakes; None if none was given.
+    confidence
+        Probability that all intervals of one measure are right at all times, together.
+    assumptions
+        What must hold for the intervals, in sentences.
+    backend
+        The kind of frame that the log came in.
+    """
+
+    policy: str
+    measured: tuple[Measured, ...]
+    gaps: tuple[Gap, ...]
+    diagnostics: Diagnostics
+    sensitivity: Sensitivity | None
+    first_round: int
+    last_round: int
+    n_people: int
+    n_outcomes: int
+    alpha: float | None
+    confidence: float
+    assumptions: tuple[str, ...]
+    backend: str
+
+    def of(self, measure: str, group: str = "", attribute: str = "") -> Measured:
+        """Return one measure, of all applicants or of a group.
+
+        Parameters
+        ----------
+        measure
+            Its name.
+        group, attribute
+            The group, and its attribute if several have a value of that name.
+        """
+        found: Measured = find_measured(self.measured, measure, group, attribute)
+        return found
+
+    @property
+    def identified(self) -> bool:
+        """Whether the log covers the policy."""
+        return self.diagnostics.hardly_covered <= NEGLIGIBLE
+
+    def verdict(self) -> str:
+        """Return what the log says, in one or two sentences."""
+        accepted, fdr = self.of("selection_rate"), self.of("false_discovery_rate")
+        if accepted.value == 0:
+            return f"{self.policy}: it accepts none of {counted(self.n_people, 'applicant')}."
+        parts = [f"{self.policy}: it would accept {percent(accepted.value)} of applicants"]
+        if math.isnan(accepted.value):
+            parts = [self.policy]
+        if not math.isnan(fdr.value):
+            interval = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
+            parts[0] += f", and {percent(fdr.value)} of them would be bad{interval}."
+        else:
+            low, high = fdr.possible
+            why = fdr.note.removesuffix(".")
+            if not self.identified:
+                share = percent(self.diagnostics.hardly_covered)
+                why = f"Not identified: the log hardly covers {share} of these"
+            between = f", so between {percent(low)} and {percent(high)} would be bad"
+            parts[0] += f". {why}{'' if math.isnan(low) else between}."
+        if fdr.note == CONTRADICTION:
+            parts.append(CONTRADICTION)
+        if never := self.diagnostics.never_known:
+            known = ("outcome that will never be known counts", "outcomes never to be known count")
+            parts.append(f"{counted(never, *known)} as bad.")
+        return " ".join([*parts, *filter(None, [self._against()])])
+
+    def _against(self) -> str:
+        """Return how the false discovery rate compares with α, as a sentence."""
+        fdr = self.of("false_discovery_rate")
+        if self.alpha is None or math.isnan(fdr.low):
+            return ""
+        bound = f"α = {percent(self.alpha)}"
+        if fdr.high <= self.alpha:
+            return f"It keeps {bound}."
+        if fdr.low > self.alpha:
+            return f"It breaks {bound}."
+        return f"Whether it keeps {bound} is open."
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return all estimates as columns: a row per measure, group and estimator."""
+        rows = [
+            {
+                "policy": self.policy,
+                "measure": row.measure,
+                "attribute": row.attribute,
+                "group": row.group,
+                "estimator": name,
+                "value": estimate.value,
+                "standard_error": estimate.standard_error,
+                "low": row.low,
+                "high": row.high,
+                "least": row.least,
+                "most": row.most,
+                "bootstrap_low": estimate.bootstrap[0],
+                "bootstrap_high": estimate.bootstrap[1],
+                "n_people": row.n_people,
+                "n_outcomes": row.n_outcomes,
+                "note": row.note,
+            }
+            for row in self.measured
+            for name, estimate in row.estimates.items()
+        ]
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return all estimates as a frame of the log's kind, or of a named kind."""
+        return to_frame(self.columns(), self.backend if backend is None else backend)
+
+    def _repr_html_(self) -> str:
+        titles = ["", "estimate", "interval at all times", "if uncovered are best, worst"]
+        rows = [
+            [
+                row.measure.replace("_", " ") + (f", {row.group}" if row.group else ""),
+                shown(row.measure, row.value) if not math.isnan(row.value) else row.note,
+                shown_range(row.measure, row.low, row.high),
+                shown_range(row.measure, row.least, row.most),
+            ]
+            for row in self.measured
+        ]
+        return in_words(self.verdict(), *self.assumptions, titles=titles, rows=rows)
+
+
+def find_measured(rows: Sequence[Any], measure: str, group: str, attribute: str) -> Any:
+    """Return the row of a measure and a group; the attribute may be empty if it is clear."""
+    for row in rows:
+        alike = not attribute or row.attribute == attribute
+        if row.measure == measure and row.group == group and alike:
+            return row
+    measures = dict.fromkeys(row.measure for row in rows)
+    groups = dict.fromkeys(row.group for row in rows)
+    raise InputError(
+        f"there is no {measure!r} of the group {group!r}; there are {', '.join(measures)} of "
+        f"{', '.join(map(repr, groups))}."
+    )
+
+
+def shown(measure: str, value: float, currency: str = "") -> str:
+    """Write a value of a measure."""
+    return amount(value, currency) if measure == "profit" else percent(value)
+
+
+def shown_range(measure: str, low: float, high: float, currency: str = "") -> str:
+    """Write a range of a measure; a dash if there is none."""
+    if math.isnan(low) or math.isnan(high):
+        return "–"
+    return f"{shown(measure, low, currency)} to {shown(measure, high, currency)}"
+
+
+def evaluate(
+    log: DecisionLog,
+    policy: Any,
+    *,
+    utility: Utility | None = None,
+    alpha: float | None = None,
+    confidence: float = 0.95,
+    pending: Pending = "cut",
+    bootstrap: int = 0,
+    random_state: int = 0,
+) -> Any:
+    """Estimate how a policy would have done, from the decisions that others made.
+
+    Parameters
+    ----------
+    log
+        The decisions, with the probability of each acceptance.
+    policy
+        A ``Rule`` or its text (``"score >= 0.85"``), a ``Challenger``, one of our classifiers, a
+        column of probabilities; or several in a dictionary, by their names.
+    utility
+        What decisions are worth; None counts 1 for a good and −1 for a bad acceptance.
+    alpha
+        A bound on mistakes to compare with.
+    confidence
+        Probability that all intervals of one measure, over policies, are right at all times. Those
+        of the groups of an attribute share another such probability.
+    pending
+        What happens to outcomes that are not known yet: ``"cut"`` uses rounds before the first one
+        that still waits for outcomes; ``"worst"`` uses all rounds for intervals and counts each
+        such outcome as the worst for each bound.
+    bootstrap
+        Number of bootstrap samples for a percentile interval of each estimate, for comparison: it
+        is right at one look and for large logs only.
+    random_state
+        Seed of the folds of the doubly robust estimate, and of the bootstrap.
+
+    Returns
+    -------
+    Evaluation
+        Or, for several policies, a dictionary of them.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(4000)
+    >>> propensity = np.where(score > 0.6, 1.0, 0.2)
+    >>> accepted = rng.random(4000) < propensity
+    >>> outcome = np.where(accepted, rng.random(4000) < score, np.nan)
+    >>> log = DecisionLog(accepted, propensity, outcome, score=score)
+    >>> print(evaluate(log, "score >= 0.8", alpha=0.15).verdict())
+    recorded score ≥ 0.8: it would accept 19.9 % of applicants, and 11.4 % of them would be bad \
+(7.98 % to 16 %). Whether it keeps α = 15 % is open.
+    """
+    options = _Options(
+        Accuracy() if utility is None else utility,
+        alpha,
+        confidence,
+        pending,
+        bootstrap,
+        random_state,
+    )
+    options.check(log)
+    fitted: dict[bytes, Floats] = {}
+    if not isinstance(policy, Mapping):
+        return _evaluate(log, chances(log, policy), options, 1, fitted)
+    if not policy:
+        raise InputError("there is no policy to evaluate; pass at least one.")
+    return {
+        name: _evaluate(log, chances(log, each, str(name)), options, len(policy), fitted)
+        for name, each in policy.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Options:
+    utility: Utility
+    alpha: float | None
+    confidence: float
+    pending: str
+    bootstrap: int
+    random_state: int
+
+    def check(self, log: DecisionLog) -> None:
+        """Raise if an option cannot be used, or the log has no outcome."""
+        if self.alpha is not None and not 0 < self.alpha < 1:
+            raise InputError(f"alpha must be between 0 and 1, got {self.alpha}.")
+        if not isinstance(self.utility, Utility):
+            raise InputError(f"utility must be one such as Revenue(200, 500), got {self.utility}.")
+        if not isinstance(self.bootstrap, int) or self.bootstrap < 0:
+            raise InputError(f"bootstrap must be a number of samples, got {self.bootstrap}.")
+        check_log(log, self.confidence, self.pending)
+
+
+def check_log(log: DecisionLog, confidence: float, pending: str) -> None:
+    """Raise if the log has no outcome, or an option cannot be used."""
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1, got {confidence}.")
+    if pending not in ("cut", "worst"):
+        raise InputError(f"pending must be 'cut' or 'worst', got {pending!r}.")
+    if not log.known.any():
+        raise InputError(
+            "the log has no outcome at all, so nothing can be said about mistakes; add "
+            "outcomes of accepted applicants."
+        )
+
+
+def usable_rows(log: DecisionLog, policy: Chances, pending: str) -> tuple[Bools, Bools]:
+    """Return the applicants that estimates use, and those that intervals use."""
+    later = (log.round > policy.trained_through) & ~np.isnan(policy.pi)
+    if not later.any():
+        raise InputError(
+            f"{policy.name!r} has seen the log up to round {policy.trained_through}, and the log "
+            f"ends with round {int(log.round.max())}; judge it on later rounds."
+        )
+    complete = later & (log.round <= log.last_complete_round)
+    if not complete.any() and pending == "cut":
+        raise InputError(
+            f"no round that can be used has all of its outcomes (round "
+            f"{int(log.round[later].min())} still waits for some); wait for them, or take "
+            f"pending='worst'."
+        )
+    return complete, complete if pending == "cut" else later
+
+
+def _evaluate(
+    log: DecisionLog,
+    policy: Chances,
+    options: _Options,
+    n_policies: int,
+    fitted: dict[bytes, Floats],
+) -> Evaluation:
+    """Evaluate one of some policies; ``fitted`` keeps models for others on the same decisions."""
+    complete, bounded = usable_rows(log, policy, options.pending)
+    model = None
+    if log.has_features or log.score is not None:
+        rows = complete.tobytes()
+        if rows not in fitted:
+            fitted[rows] = fit_bad(log, complete, np.random.default_rng(options.random_state))
+        model = fitted[rows]
+    error = (1 - options.confidence) / n_policies
+    judge = _Judge(log, policy, options, complete, bounded, model)
+    measured = list(judge.measure(error))
+    gaps: list[Gap] = []
+    for column in log.groups:
+        of_groups = [
+            row
+            for code, name in enumerate(column.names)
+            for row in judge.measure(
+                error / len(column.names), column.attribute, name, column.codes == code
+            )
+        ]
+        measured += of_groups
+        gaps += _gaps(column.attribute, of_groups)
+    used = bounded if options.pending == "worst" else complete
+    return Evaluation(
+        policy.name,
+        tuple(measured),
+        tuple(gaps),
+        judge.diagnostics(),
+        judge.sensitivity(),
+        int(log.round[used].min()),
+        int(log.round[used].max()),
+        int(used.sum()),
+        int((log.known & used).sum()),
+        options.alpha,
+        options.confidence,
+        tuple(_assumptions(log, policy, options)),
+        log.backend,
+    )
+
+
+def _assumptions(log: DecisionLog, policy: Chances, options: _Options) -> Iterator[str]:
+    """Yield what must hold for the intervals."""
+    if log.estimated:
+        yield ESTIMATED
+        return
+    yield (
+        f"Intervals of one measure are right together, at all times, with a probability of "
+        f"{percent(options.confidence)}, if applicants of all rounds come from one population, "
+        f"acceptances followed the logged probabilities, and the policy was fixed before the "
+        f"rounds used."
+    )
+    if policy.changes:
+        yield (
+            "The policy may differ between rounds; its rates are means over the applicants of all "
+            "rounds."
+        )
+    yield from notes_on(log, options.pending)
+    yield "An interval is for the true value, whichever estimate is read."
+
+
+def notes_on(log: DecisionLog, pending: str) -> Iterator[str]:
+    """Yield what draws and pending outcomes mean for intervals."""
+    if log.drawn.any():
+        yield (
+            "Some acceptances were draws of fixed size, which depend on each other; they are "
+            "evidence by round, not by applicant, so intervals are wider."
+        )
+    if pending == "worst":
+        yield "Pending outcomes count as the worst case for each bound, and not in estimates."
+    elif log.pending.any():
+        yield "Rounds from the first one with pending outcomes on are left out."
+
+
+@dataclass(frozen=True, eq=False)
+class _Judge:
+    """A policy on a log, with everything that its measures need."""
+
+    log: DecisionLog
+    policy: Chances
+    options: _Options
+    complete: Bools
+    bounded: Bools
+    model: Floats | None
+
+    def measure(
+        self, error: float, attribute: str = "", group: str = "", members: Bools | None = None
+    ) -> Iterator[Measured]:
+        """Yield all measures, of all applicants or of a group."""
+        inside = np.ones(len(self.log), np.bool_) if members is None else members
+        rows, bounded = (np.flatnonzero(used & inside) for used in (self.complete, self.bounded))
+        n_outcomes = int((self.log.known & (self.policy.pi > 0))[rows].sum())
+        estimates, sums = self._estimates(rows)
+        ends, ranges = self._intervals(bounded, error), self._ranges(rows, sums)
+        nothing = {DEFAULT: Estimate(math.nan, math.nan)}
+        for measure in MEASURES:
+            value, note = self._value(measure, estimates, rows, n_outcomes, sums)
+            least, most = ranges[measure]
+            if not math.isnan(value):  # it may rest on weights that ranges do not count in full
+                least, most = min(least, value), max(most, value)
+            low, high = ends[measure]
+            if low > high:
+                low, high, note = math.nan, math.nan, note or CONTRADICTION
+            numbers, answers = (value, low, high, least, most), estimates[measure]
+            if members is not None and (lack := _too_few(measure, rows.size, n_outcomes, sums)):
+                numbers, answers, note = (math.nan,) * 5, nothing, f"Too small: {lack}."
+            yield Measured(
+                measure, attribute, group, *numbers, answers, rows.size, n_outcomes, note
+            )
+
+    def _value(
+        self,
+        measure: str,
+        estimates: Mapping[str, Mapping[str, Estimate]],
+        rows: Rows,
+        n_outcomes: int,
+        sums: Mapping[str, float],
+    ) -> tuple[float, str]:
+        """Return the default estimate, or NaN and the reason why there is none."""
+        if not rows.size:
+            return math.nan, "No round has all of its outcomes."
+        if not sums["pi"] and measure == "false_discovery_rate":
+            return math.nan, "It accepts none."
+        if not sums["pi"]:
+            return 0.0, ""
+        covered = self._hardly_covered(rows) <= NEGLIGIBLE and n_outcomes > 0
+        if measure == "selection_rate" or covered:
+            return estimates[measure][DEFAULT].value, ""
+        return math.nan, "Not identified."
+
+    @property
+    def _bad(self) -> Floats:
+        """1 for bad outcomes and those that will never be known, 0 for others."""
+        return np.where(np.isnan(self.log.outcome), 1.0, 1.0 - self.log.outcome)
+
+    def _estimates(self, rows: Rows) -> tuple[dict[str, dict[str, Estimate]], dict[str, float]]:
+        """Return all estimates by measure and estimator, and the sums they are made of."""
+        found: dict[str, dict[str, Estimate]] = {measure: {} for measure in MEASURES}
+        if not rows.size:
+            nothing = {DEFAULT: Estimate(math.nan, math.nan)}
+            return dict.fromkeys(MEASURES, nothing), dict.fromkeys(SUMS, 0.0)
+        some = self.log.select(rows)
+        if self.policy.changes or not np.isin(self.log.round, self.log.round[self.complete]).all():
+            some.mixture = None  # Σ p_t·π_t is p̄·Σπ_t only for one π, over the rounds of p̄
+        model = None if self.model is None else self.model[rows]
+        terms, allowed = row_sums(some, self.policy.pi[rows], self._bad[rows], model)
+        sums = terms.sum(axis=0)
+        samples = None
+        if self.options.bootstrap:
+            rng = np.random.default_rng(self.options.random_state)
+            together = some.round if some.drawn.any() else None
+            samples = bootstrap(terms, together, self.options.bootstrap, rng)
+        for (measure, name), estimate in estimators(self.options.utility).items():
+            if name not in allowed:
+                continue
+            with np.errstate(all="ignore"):
+                value = float(estimate(named(sums)))
+                error = standard_error(estimate, terms) if math.isfinite(value) else math.nan
+                ends = (math.nan, math.nan)
+                if samples is not None:
+                    tail = (1 - self.options.confidence) / 2
+                    spread = estimate(named(samples))
+                    ends = tuple(np.nanquantile(spread, [tail, 1 - tail]).tolist())
+            value = value if math.isfinite(value) else math.nan
+            found[measure][name] = Estimate(value, error, ends)
+        return found, {key: float(part) for key, part in named(sums).items()}
+
+    def _hardly_covered(self, rows: Rows) -> float:
+        pi, p = self.policy.pi[rows], self.log.propensity[rows]
+        return hardly_covered(pi, p, estimated=self.log.estimated)
+
+    def _ranges(self, rows: Rows, sums: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+        """Return the estimates if all that is hardly covered were good, and if it were bad."""
+        selected = sums["pi"] / sums["n"] if sums["n"] else math.nan
+        if not sums["pi"]:
+            profit = 0.0 * selected
+            return {
+                "selection_rate": (selected, selected),
+                "false_discovery_rate": (math.nan, math.nan),
+                "profit": (profit, profit),
+            }
+        pi, p = self.policy.pi[rows], self.log.propensity[rows]
+        covered_rows = ~uncovered(pi, p, estimated=self.log.estimated)
+        accepted = rows[self.log.accepted[rows] & covered_rows]
+        weight = self.policy.pi[accepted] / self.log.propensity[accepted]
+        total = float(weight.sum())
+        covered = 1.0 - self._hardly_covered(rows) if total else 0.0
+        bad = float(weight @ self._bad[accepted]) / total * covered if total else 0.0
+        ends = (bad, bad + 1.0 - covered)
+        utility = self.options.utility
+        worth = [utility.gain_good * (1 - b) + utility.gain_bad * b for b in ends]
+        return {
+            "selection_rate": (selected, selected),
+            "false_discovery_rate": ends,
+            "profit": (selected * min(worth), selected * max(worth)),
+        }
+
+    def _intervals(self, rows: Rows, error: float) -> dict[str, tuple[float, float]]:
+        none = (math.nan, math.nan)
+        if self.log.estimated or not rows.size:
+            return dict.fromkeys(MEASURES, none)
+        rows = rows[np.argsort(self.log.round[rows], kind="stable")]
+        log, pi, changes = self.log, self.policy.pi[rows], self.policy.changes
+        rounds = round_starts(log.round[rows])
+        covered = cover(pi, log.propensity[rows], log.accepted[rows], log.drawn[rows])
+        known = log.outcome[rows]
+        worst = np.where(np.isnan(known), 1.0, 1.0 - known)  # every unknown outcome is bad
+        best = np.where(np.isnan(known), 0.0, 1.0 - known)
+        return {
+            "selection_rate": mean_bounds(pi, rounds, error, changes),
+            "false_discovery_rate": fdr_bounds(covered, worst, best, rounds, error, changes)
+            if pi.any()
+            else none,
+            "profit": profit_bounds(
+                covered, worst, best, rounds, error, changes, self.options.utility
+            ),
+        }
+
+    def diagnostics(self) -> Diagnostics:
+        """Return how well the log covers the policy."""
+        rows = np.flatnonzero(self.complete)
+        accepted = rows[self.log.accepted[rows]]
+        weight = self.policy.pi[accepted] / self.log.propensity[accepted]
+        square = float(weight @ weight)
+        return Diagnostics(
+            float(weight.sum() ** 2 / square) if square else 0.0,
+            float(weight.max(initial=0.0)),
+            self._hardly_covered(rows),
+            int(self.log.never[self.bounded].sum()),
+            int(np.isnan(self.policy.pi).sum()),
+        )
+
+    def sensitivity(self) -> Sensitivity | None:
+        """Return what hidden selection could do."""
+        alpha = self.options.alpha
+        identified = self._hardly_covered(np.flatnonzero(self.complete)) <= NEGLIGIBLE
+        if not self.log.estimated or alpha is None or not identified:
+            return None
+        rows = np.flatnonzero(self.complete & self.log.accepted & (self.policy.pi > 0))
+        pi, p, bad = self.policy.pi[rows], self.log.propensity[rows], self._bad[rows] == 1
+        if not rows.size:
+            return None
+
+        def ends(gamma: float) -> tuple[float, float]:
+            return _hidden_range(pi, p, bad, gamma)
+
+        keeps = ends(1.0)[0] <= alpha
+
+        def beyond(log_gamma: float) -> float:
+            low, high = ends(math.exp(log_gamma))
+            return high - alpha if keeps else alpha - low
+
+        most = math.log(_LARGEST_GAMMA)
+        gamma = math.inf
+        if beyond(most) > 0:
+            gamma = 1.0 if beyond(0.0) >= 0 else math.exp(brentq(beyond, 0.0, most))
+        does = "keeps" if keeps else "breaks"
+        return Sensitivity(
+            f"{self.policy.name} {does} α = {percent(alpha)}",
+            gamma,
+            {value: ends(value) for value in (1.0, 1.25, 1.5, 2.0, 3.0)},
+        )
+
+
+def _too_few(measure: str, n: int, n_outcomes: int, sums: Mapping[str, float]) -> str:
+    """Return what a group lacks for a measure, in words; empty if nothing."""
+    if n < SMALL:
+        return f"{counted(n, 'applicant')}, and {SMALL} are needed"
+    if measure != "selection_rate" and sums["pi"] and n_outcomes < SMALL:
+        return f"{counted(n_outcomes, 'outcome')}, and {SMALL} are needed"
+    return ""
+
+
+def _hidden_range(pi: Floats, p: Floats, bad: Bools, gamma: float) -> tuple[float, float]:
+    """Return the self-normalised FDRs that are possible if odds may be off by a factor Γ.
+
+    1/p = 1 + (1 − p)/p, and the true odds of rejection are within a factor Γ of (1 − p)/p. The
+    rate is largest if the bad get the largest and the good the smallest weight.
+
+    Examples
+    --------
+    >>> p, bad = np.array([0.5, 0.5]), np.array([True, False])
+    >>> [round(end, 3) for end in _hidden_range(np.ones(2), p, bad, 2.0)]
+    [0.333, 0.667]
+    """
+    against = (1 - p) / p
+    large, small = pi * (1 + against * gamma), pi * (1 + against / gamma)
+    ends = []
+    for weight_bad, weight_good in ((small, large), (large, small)):
+        total = float(weight_bad @ bad)
+        ends.append(total / (total + float(weight_good @ ~bad)))
+    return ends[0], ends[1]
+
+
+def uncovered(pi: Floats, p: Floats, *, estimated: bool = False) -> Bools:
+    """Return applicants that a policy may accept and that a log hardly covers with outcomes.
+
+    Each had less than a fiftieth of the policy's chance, and all of them together, with the
+    smallest chances first, let expect fewer than 100 outcomes. An estimated probability below 5 %
+    covers no applicant, as a model cannot tell small chances from none.
+
+    Parameters
+    ----------
+    pi, p
+        Probabilities of acceptance: of the policy, and logged.
+    estimated
+        Whether the logged ones are estimated.
+
+    Examples
+    --------
+    >>> p = np.repeat([0.0, 0.01, 1.0], [5, 400, 20_000])
+    >>> int(uncovered(np.ones(p.size), p).sum())  # 4 outcomes of 400 applicants are too few
+    405
+    >>> p = np.repeat([0.0, 0.01, 1.0], [5, 40_000, 20_000])
+    >>> int(uncovered(np.ones(p.size), p).sum())
+    5
+    """
+    if estimated:
+        return np.asarray((pi > 0) & (p < _LEAST_ESTIMATED))
+    hardly = (pi > 0) & (pi > _HARDLY * p)
+    rows = np.flatnonzero(hardly)
+    ratio = p[rows] / pi[rows]
+    order = np.argsort(ratio, kind="stable")
+    enough = np.flatnonzero(np.cumsum(p[rows][order]) >= _NEEDED)
+    if enough.size:
+        hardly[rows[ratio >= ratio[order[enough[0]]]]] = False
+    return np.asarray(hardly)
+
+
+def hardly_covered(pi: Floats, p: Floats, *, estimated: bool = False) -> float:
+    """Return the share of a policy's acceptances that a log hardly covers (``uncovered``)."""
+    mass = pi.sum()
+    return float(pi[uncovered(pi, p, estimated=estimated)].sum() / mass) if mass else 0.0
+
+
+def _gaps(attribute: str, rows: Sequence[Measured]) -> Iterator[Gap]:
+    """Yield how far each measure of an attribute's groups is apart."""
+    for measure in MEASURES:
+        alike = [row for row in rows if row.measure == measure]
+        values, ends = [row.value for row in alike], [(row.low, row.high) for row in alike]
+        gap = gap_between(attribute, measure, values, ends, ratios=measure != "profit")
+        if gap is not None:
+            yield gap
+
+
+def gap_between(
+    attribute: str,
+    measure: str,
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    *,
+    ratios: bool = True,
+) -> Gap | None:
+    """Return how far groups are apart; None if fewer than two have a value or an interval.
+
+    Parameters
+    ----------
+    attribute, measure
+        Their names.
+    values, intervals
+        The groups' values and intervals; NaN if there is none.
+    ratios
+        Whether ratios make sense.
+
+    Examples
+    --------
+    >>> gap = gap_between("sex", "selection_rate", [0.5, 0.2], [(0.45, 0.6), (0.1, 0.25)])
+    >>> round(gap.difference, 2), round(gap.difference_low, 2), round(gap.difference_high, 2)
+    (0.3, 0.2, 0.5)
+    """
+    known = [value for value in values if not math.isnan(value)]
+    ends = [pair for pair in intervals if not math.isnan(pair[0])]
+    if max(len(known), len(ends)) < 2:
+        return None
+    difference, ratio = [math.nan] * 3, [math.nan] * 3
+    if len(known) > 1:
+        difference[0] = max(known) - min(known)
+        ratio[0] = min(known) / max(known) if max(known) > 0 else math.nan
+    if len(ends) > 1:
+        lows, highs = zip(*ends, strict=True)
+        difference[1:] = max(0.0, max(lows) - min(highs)), max(highs) - min(lows)
+        if max(highs) > 0:
+            ratio[1:] = (
+                min(lows) / max(highs),
+                min(1.0, min(highs) / max(lows)) if max(lows) > 0 else 1.0,
+            )
+    return Gap(attribute, measure, *difference, *(ratio if ratios else [math.nan] * 3))

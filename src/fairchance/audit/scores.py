@@ -1,0 +1,222 @@
+"""What recorded scores say: whether they are calibrated, and how they move from round to round."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.audit.evaluate import Measured, evaluate
+from fairchance.audit.log import DecisionLog
+from fairchance.core.metrics import exact_interval
+from fairchance.errors import InputError
+
+__all__ = ["CalibrationBin", "RoundDrift", "calibration", "drift"]
+
+Floats = NDArray[np.float64]
+_EXPECTED = 0.5  # added to each count of a stability index, so that no share is 0
+_PARTS = 10  # of the scores of the first round
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Applicants with scores in a range.
+
+    Attributes
+    ----------
+    least, most
+        The range of recorded scores.
+    score
+        Their mean.
+    n_people, n_accepted, n_outcomes
+        Number of applicants, of those accepted, and of known outcomes.
+    recorded
+        Share of good among known outcomes, as it is recorded; NaN if none is known.
+    good
+        Share of good among all of them, corrected by propensities; NaN if the log does not
+        identify it.
+    low, high
+        An interval of it that is right at all times, and for all ranges together; NaN if there is
+        none.
+    """
+
+    least: float
+    most: float
+    score: float
+    n_people: int
+    n_accepted: int
+    n_outcomes: int
+    recorded: float
+    good: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RoundDrift:
+    """One round.
+
+    Attributes
+    ----------
+    round
+        Its number.
+    n_people, n_accepted, n_outcomes
+        Number of applicants, of those accepted, and of known outcomes.
+    score
+        Mean recorded score.
+    accepted
+        Share of applicants accepted.
+    bad, bad_low, bad_high
+        Share of bad among known outcomes, with an exact 95 % interval for one look; NaN if none
+        is known.
+    stability
+        Population stability index Σ(q − p)·log(q/p) of scores: q are shares of this round, p those
+        of the first, in tenths of the first. Below 0.1 is usually called stable, above 0.25
+        changed.
+    """
+
+    round: int
+    n_people: int
+    n_accepted: int
+    n_outcomes: int
+    score: float
+    accepted: float
+    bad: float
+    bad_low: float
+    bad_high: float
+    stability: float
+
+
+def calibration(
+    log: DecisionLog, *, bins: int = 10, confidence: float = 0.95
+) -> tuple[CalibrationBin, ...]:
+    """Compare recorded scores with the share of good outcomes, corrected by propensities.
+
+    Rounds from the first one with pending outcomes on are left out. Among the accepted of a range
+    of scores, those with a small probability count more, so the share is that of all applicants
+    with such a score.
+
+    Parameters
+    ----------
+    log
+        A log with scores.
+    bins
+        Number of ranges, of equal numbers of applicants.
+    confidence
+        Probability that all intervals are right at all times.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.random(4000)
+    >>> propensity = np.where(score > 0.6, 1.0, 0.2)
+    >>> accepted = rng.random(4000) < propensity
+    >>> outcome = np.where(accepted, rng.random(4000) < score, np.nan)
+    >>> log = DecisionLog(accepted, propensity, outcome, score=score)
+    >>> [(round(part.score, 2), round(part.good, 2)) for part in calibration(log, bins=4)]
+    [(0.12, 0.1), (0.37, 0.35), (0.62, 0.59), (0.87, 0.86)]
+    """
+    scores = _scores(log)
+    used = (log.round <= log.last_complete_round) & ~np.isnan(scores)
+    if not used.any():
+        raise InputError(
+            "no round has all of its outcomes, so scores cannot be compared with them; wait for "
+            "the outcomes of the first round."
+        )
+    ends = np.unique(np.quantile(scores[used], np.linspace(0, 1, bins + 1)))
+    part = np.clip(np.searchsorted(ends, scores, side="right") - 1, 0, max(0, ends.size - 2))
+    inside = [used & (part == at) for at in range(max(1, ends.size - 1))]
+    policies = {at: rows.astype(np.float64) for at, rows in enumerate(inside)}
+    found = evaluate(_decisions_of(log), policies, confidence=confidence)
+    return tuple(
+        _bin(log, scores, rows, found[at].of("false_discovery_rate"))
+        for at, rows in enumerate(inside)
+    )
+
+
+def _bin(
+    log: DecisionLog, scores: Floats, rows: NDArray[np.bool_], bad: Measured
+) -> CalibrationBin:
+    known = log.outcome[rows & log.known]
+    return CalibrationBin(
+        float(scores[rows].min()),
+        float(scores[rows].max()),
+        float(scores[rows].mean()),
+        int(rows.sum()),
+        int(log.accepted[rows].sum()),
+        int(known.size),
+        float(known.mean()) if known.size else math.nan,
+        1.0 - bad.value,
+        1.0 - bad.high,
+        1.0 - bad.low,
+    )
+
+
+def drift(log: DecisionLog) -> tuple[RoundDrift, ...]:
+    """Return scores, acceptances and mistakes by round, and how stable scores are.
+
+    A program learns, so a score may move because the model is another, not because the applicants
+    are.
+
+    Parameters
+    ----------
+    log
+        A log with scores.
+
+    Examples
+    --------
+    >>> log = DecisionLog(
+    ...     [True, True, True, False], [1, 1, 1, 0], [1, 0, 1, None], score=[0.9, 0.8, 0.9, 0.1],
+    ...     round=[1, 1, 2, 2],
+    ... )
+    >>> [(row.round, row.accepted, row.bad) for row in drift(log)]
+    [(1, 1.0, 0.5), (2, 0.5, 0.0)]
+    """
+    scores = _scores(log)
+    numbers = np.unique(log.round)
+    first = scores[(log.round == numbers[0]) & ~np.isnan(scores)]
+    ends = np.unique(np.quantile(first, np.arange(1, _PARTS) / _PARTS)) if first.size else first
+    before = _shares(first, ends)
+    rows = []
+    for number in numbers.tolist():
+        here = log.round == number
+        known = log.outcome[here & log.known]
+        n_bad = int((known == 0).sum())
+        own = scores[here & ~np.isnan(scores)]
+        now = _shares(own, ends)
+        rows.append(
+            RoundDrift(
+                number,
+                int(here.sum()),
+                int(log.accepted[here].sum()),
+                int(known.size),
+                float(own.mean()) if own.size else math.nan,
+                float(log.accepted[here].mean()),
+                n_bad / known.size if known.size else math.nan,
+                *(exact_interval(n_bad, known.size) if known.size else (math.nan, math.nan)),
+                float(((now - before) * np.log(now / before)).sum()),
+            )
+        )
+    return tuple(rows)
+
+
+def _shares(scores: Floats, ends: Floats) -> Floats:
+    counts = np.bincount(np.searchsorted(ends, scores, side="right"), minlength=ends.size + 1)
+    smoothed = counts + _EXPECTED
+    return np.asarray(smoothed / smoothed.sum())
+
+
+def _scores(log: DecisionLog) -> Floats:
+    if log.score is None:
+        raise InputError("the log has no scores; name the column that holds them.")
+    return log.score
+
+
+def _decisions_of(log: DecisionLog) -> DecisionLog:
+    """Return a log without features, scores and groups, on which no model is fitted."""
+    bare = log.without_groups()
+    vars(bare).pop("table", None)
+    bare.X = bare.score = None
+    return bare

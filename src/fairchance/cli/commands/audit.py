@@ -1,0 +1,139 @@
+"""``fairchance audit``: write the validation pack of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from fairchance.cli.options import (
+    LOG_OPTIONS,
+    VERIFICATION_FAILED,
+    Groups,
+    Json,
+    MaybeLedgerUrl,
+    PendingOutcomes,
+    Policies,
+    ProgramName,
+    ReadUrl,
+    Trusted,
+    errors,
+    ledger_url,
+    open_program,
+    progress,
+)
+from fairchance.cli.output import print_json, print_lines
+
+if TYPE_CHECKING:  # slow to import
+    from fairchance.cli.pages.audit import Audited
+
+__all__ = ["audit"]
+
+# Fixed before any decision, as intervals ask for.
+_CUTS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+def audit(
+    place: ReadUrl = None,
+    ledger: MaybeLedgerUrl = None,
+    program: ProgramName = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FOLDER", help="The folder to write; an older pack is replaced."
+        ),
+    ] = Path("audit"),
+    purpose: Annotated[
+        str, typer.Option(metavar="TEXT", help="What the program is for, for the model card.")
+    ] = "",
+    policy: Policies = None,
+    pending: PendingOutcomes = "cut",
+    groups: Groups = True,
+    trusted: Trusted = None,
+    json: Json = False,
+) -> None:
+    """Write the validation pack of a program: report, model card, tables, proof, checkpoint.
+
+    The pack says how the decisions did and how other policies would have done, whether gaps between
+    groups are real or selection, which applicants the record says nothing about, and whether scores
+    are calibrated. The ledger is verified; if it does not fit, the pack says so and the exit code
+    is 4.
+
+    Example: fairchance audit sqlite:///lender.db -o pack/ --purpose "Consumer loans"
+    """
+    with errors(json, LOG_OPTIONS):
+        from fairchance.cli.commands.evaluate import rules  # noqa: PLC0415
+
+        url, asked = ledger_url(place, ledger), rules(policy)
+        from fairchance.cli import pack  # noqa: PLC0415 - slow to import
+        from fairchance.cli.pages.audit import verdict  # noqa: PLC0415
+
+        pack.check_folder(out)
+        audited = _audited(url, program, asked, purpose, pending, groups, trusted, json)
+        with progress("writing the pack", json):
+            files = pack.files_of(audited)
+            pack.write_folder(files, out)
+        fits, said = audited.verification.ok, verdict(audited)
+    if json:
+        written = [out / name for name in pack.NAMES if name in files]
+        checkpoint = str(audited.summary.head)
+        found = {"verdict": said, "verified": fits, "checkpoint": checkpoint, "written": written}
+        print_json(found)
+    else:
+        print_lines([said, f"Pack: {out.resolve()}", f"Checkpoint: {audited.summary.head}"])
+    if not fits:
+        raise typer.Exit(VERIFICATION_FAILED)
+
+
+def _audited(
+    url: str,
+    program: str | None,
+    asked: dict[str, Any],
+    purpose: str,
+    pending: str,
+    groups: bool,
+    trusted: list[str] | None,
+    json: bool,
+) -> Audited:
+    """Ask the record everything that a pack shows."""
+    from fairchance import audit as ask  # noqa: PLC0415 - slow to import
+    from fairchance.cli.commands.verify import in_words  # noqa: PLC0415
+    from fairchance.cli.pages.audit import DECIDED, Audited  # noqa: PLC0415
+    from fairchance.ledger.summary import read_details  # noqa: PLC0415
+
+    how = cast(Any, pending)
+    opened = open_program(url, program, None, trusted)
+    with progress("reading decisions", json), opened.reading() as view:
+        summary = view.summary(groups=groups)
+        log = view.decision_log(groups=groups)
+    with progress("making every decision again", json):
+        verification = opened.verify(checkpoint=summary.head)
+        details = read_details(opened.ledger, summary)
+    promise = summary.promise
+    cuts = {cut: ask.Rule("score", ">=", cut) for cut in _CUTS}
+    named = {str(rule): rule for rule in cuts.values()}
+    policies = {DECIDED: log.propensity, **named, **asked}
+    with progress(f"judging {len(policies)} policies", json):
+        judged = ask.evaluate(
+            log.without_groups(),
+            policies,
+            utility=promise.utility,
+            alpha=promise.alpha,
+            pending=how,
+        )
+    with progress("comparing groups and scores", json):
+        complete = bool((log.round <= log.last_complete_round).any())
+        return Audited(
+            summary=summary,
+            details=details,
+            verification=verification,
+            verified=in_words(verification),
+            policies=judged,
+            cuts={cut: judged[str(rule)] for cut, rule in cuts.items()},
+            groups=ask.groups(log, pending=how),
+            unknown=ask.unknown(log, utility=promise.utility) if log.has_features else None,
+            calibration=ask.calibration(log) if complete else (),
+            drift=ask.drift(log),
+            purpose=purpose,
+        )

@@ -1,0 +1,722 @@
+"""``fairchance decide``: decide on the applicants in a file, on the record.
+
+The command takes four transactions: one finds the program, one reads it and looks up the
+applicants, one decides and records, one counts for the summary.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from fairchance.cli.files.csv_files import arrow
+from fairchance.cli.files.refusals import (
+    DECIDED,
+    IN_HISTORY,
+    INVALID,
+    Refusals,
+    check_share,
+    commonest,
+    refused_counts,
+    refused_message,
+    refused_path,
+    too_many_message,
+)
+from fairchance.cli.files.rows import (
+    features_groups_ids,
+    group_values,
+    roles_and_labels,
+    split_rows,
+    text_columns,
+)
+from fairchance.cli.files.tables import (
+    check_apart,
+    check_writable,
+    file_name,
+    ledger_files,
+    read_sent,
+    write_table,
+)
+from fairchance.cli.input_checks import (
+    DECISION_COLUMNS,
+    as_recorded,
+    namesakes,
+    namesakes_message,
+    new_groups,
+    new_groups_message,
+    refuse_ambiguous_ids,
+    unseen_values,
+    unseen_values_message,
+)
+from fairchance.cli.messages import mistakes_so_far, mistakes_so_far_message, recorded_already
+from fairchance.cli.options import (
+    By,
+    Json,
+    LedgerUrl,
+    MostRefused,
+    ProgramName,
+    Strict,
+    Trusted,
+    UnlikeHistory,
+    errors,
+    open_program,
+    progress,
+)
+from fairchance.cli.output import print_json, print_lines
+from fairchance.errors import InputError, LearningWarning, LedgerError
+from fairchance.words import counted, percent
+
+if TYPE_CHECKING:  # an extra, and slow to import
+    from fairchance.core.decisions import Decisions
+    from fairchance.core.groups import Attributes
+    from fairchance.ledger.base import Entry, Reader, Standing
+    from fairchance.ledger.config import Roles
+    from fairchance.ledger.encoding import Shape
+    from fairchance.ledger.program import Program, ProgramView
+    from fairchance.ledger.summary import NextTested, Summary
+
+__all__ = ["decide"]
+
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]*")  # without leading zeros, as it is written back
+_LEAST_ID, _LARGEST_ID = -(2**63), 2**63 - 1
+
+
+def decide(
+    applicants: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Applicants: .csv, .parquet, .xlsx, or - for csv on standard input.",
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="File for the decisions: .csv or .parquet, or - for csv on standard output.",
+        ),
+    ],
+    ledger: LedgerUrl,
+    program: ProgramName = None,
+    batch: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A name for the batch; default a random one."),
+    ] = None,
+    refused: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="File for refused rows, with reasons; default <input>.refused.csv beside the "
+            "decisions. Existing files are kept.",
+        ),
+    ] = None,
+    most_refused: MostRefused = 0.5,
+    unlike_history: UnlikeHistory = False,
+    strict: Strict = False,
+    trusted: Trusted = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Decide on all applicants in a file, record the decisions, and write them to a file.
+
+    Rows that cannot be used are written to a file with the reasons, and the others are decided. If
+    more than half of the rows cannot be used, or if a column is very unlike the history, nothing is
+    recorded. Applicants who were decided on before do not count as
+    refused. If the same command is given again, for example after a crash, it answers from the
+    record and decides nothing again.
+
+    Example: fairchance decide applicants.csv -o decisions.csv --ledger sqlite:///lender.db
+    """
+    with errors(json):
+        check_share(most_refused)
+        refused_file = _check_paths(applicants, out, refused, ledger, json)
+        source = file_name(applicants)
+        opened = open_program(ledger, program, by, trusted)
+        with progress("reading applicants", json), opened.reading() as view:
+            sent = _read_applicants(view, applicants, batch, source)
+        if strict:
+            sent.refusals.stop(source)
+        _check_usable(sent, most_refused, source, refused_file, out)
+        with (
+            progress(f"deciding on {counted(sent.ids.size, 'applicant')}", json),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore", LearningWarning)  # the summary has it from the record
+            decisions = _decide(opened, sent, source, unlike_history=unlike_history)
+        with (
+            progress("writing the decisions", json),
+            recorded_already(
+                f"the decisions are recorded as batch {sent.name!r} and only their file is missing",
+                "the same command, with another -o if necessary, writes them from the record, and "
+                "so does fairchance export",
+            ),
+        ):
+            refused_file = sent.refusals.write(refused_file, out)
+            write_table(_decision_table(decisions).take(sent.places), out)
+        with (
+            recorded_already(
+                "everything is recorded and only this summary is missing",
+                "the same command again prints it",
+            ),
+            opened.reading() as view,
+        ):
+            result = _result(view, sent, decisions) | {
+                "refused": refused_counts(sent.refusals, refused_file),
+                "out": out,
+            }
+    if json:
+        print_json(result)
+    else:
+        print_lines(_message(result), to_stderr="-" in (out, refused_file))
+
+
+def _check_paths(source: str, out: str, refused: str | None, ledger: str, json: bool) -> str:
+    """Check that everything can be written before anything is decided; return the refused file."""
+    check_writable(out)
+    if json and out == "-":
+        raise InputError("--json and -o - both write to standard output; name a file with -o.")
+    taken_by = "--json" if json else "-o -" if out == "-" else None
+    refused_file = refused_path(refused, source, taken_by)
+    if refused is None and out != "-":
+        refused_file = str(Path(out).with_name(refused_file))
+    for what, path, other, taken in (
+        ("the decisions", out, "the input", [source]),
+        ("refused rows", refused_file, "the input", [source]),
+        ("refused rows", refused_file, "the decisions", [out]),
+        ("the decisions", out, "the ledger", ledger_files(ledger)),
+    ):
+        check_apart(what, path, other, taken)
+    return refused_file
+
+
+# Reading applicants
+
+
+@dataclass(frozen=True)
+class SentFile:
+    """The usable rows of a file, as a program takes them.
+
+    Attributes
+    ----------
+    X, groups, ids
+        Features, group values and ids, in the order of the record if the batch is recorded.
+    places
+        The index into these of each usable row of the file.
+    name
+        Name of the batch.
+    recorded
+        Its entry, if it is recorded already.
+    refusals
+        The refused rows.
+    n_decided
+        How many refused rows are of applicants who were decided on before, with no mistake.
+    """
+
+    X: Any
+    groups: Any
+    ids: NDArray[Any]
+    places: NDArray[np.int64]
+    name: str
+    recorded: Entry | None
+    refusals: Refusals
+    n_decided: int
+
+
+def _read_applicants(view: ProgramView, path: str, batch: str | None, source: str) -> SentFile:
+    """Read a file of applicants.
+
+    Applicants who were decided on before are refused, unless it was in this batch: a file that is
+    sent again gives the same batch, in any order of its rows. Unknown applicants are refused too
+    if others in the file belong to a batch with erased applicants: they may be among the erased
+    and must not be decided on twice.
+    """
+    shape, reader = view.shape, view.reader
+    roles, _ = roles_and_labels(view)
+    _check_columns(view.program.name, shape, roles, batch)
+    from fairchance.ledger.encoding import known_groups  # noqa: PLC0415 - an extra
+
+    groups = known_groups(view.classifier)
+    file = read_sent(path, text=text_columns(roles, shape.columns))
+    table, refusals = split_rows(
+        file.table,
+        roles,
+        shape.columns,
+        groups=groups if view.settings.says["group_mode"] == "aware" else None,
+        missing=_may_be_missing(view),
+        missing_values=view.about.get("missing_values", ()),
+        source=source,
+        as_written=file.as_written,
+        names_of=lambda given, plain: as_recorded(reader, given, plain),
+    )
+    if shape.id_kind == "i":
+        table = _with_whole_ids(table, roles.id, refusals)
+    ambiguous = refuse_ambiguous_ids(table[roles.id].to_pylist(), roles.id, refusals, reader)
+    table = table.filter(arrow().array(~ambiguous))
+    standing = reader.standing(table[roles.id].to_pylist())
+    named = None if batch is None else reader.entry("batch", batch)
+    unsure, reason = _maybe_erased(reader, standing.persons, named)
+    recorded = named if batch is not None else _batch_of(reader, standing.persons[~unsure])
+    decided = _decided_elsewhere(standing, recorded)
+    unsure &= ~decided
+    rows = np.flatnonzero(refusals.usable)
+    refusals.add(rows[unsure], reason)
+    _refuse_decided(rows, decided, standing, refusals)
+    left_out = unsure | decided
+    table = table.filter(arrow().array(~left_out))
+    places = _places(standing.persons[~left_out], recorded)
+    X, values, ids = _as_sent(table.take(np.argsort(places)), roles, shape, groups)
+    name = batch or (token_hex(6) if recorded is None else recorded.key)
+    return SentFile(X, values, ids, places, name, recorded, refusals, int(decided.sum()))
+
+
+def _may_be_missing(view: ProgramView) -> Sequence[str]:
+    """Return the features that may be missing; in a program made in Python, all or none."""
+    from sklearn.utils import get_tags  # noqa: PLC0415 - slow to import
+
+    recorded: Sequence[str] | None = view.about.get("missing")
+    if recorded is not None:
+        return recorded
+    takes_missing = get_tags(view.classifier).input_tags.allow_nan
+    return (view.shape.columns.names or ()) if takes_missing else ()
+
+
+def _check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> None:
+    """Raise if the program cannot decide from files, or if the batch's name is empty."""
+    if batch is not None and not batch.strip():
+        raise InputError(
+            "--batch takes a name, got an empty one; give a name or leave out --batch."
+        )
+    if shape.columns.names is None:
+        raise InputError(
+            f"the columns of program {name!r} have no names, so they cannot be found in a file; "
+            f"decide from Python, or start a program from a table."
+        )
+    if roles.id in {*shape.columns.names, *roles.groups}:
+        raise InputError(
+            f"program {name!r} has a feature or group {roles.id!r}, which in a file is the column "
+            f"of ids; decide from Python, or start a program in which it has another name."
+        )
+
+
+def _with_whole_ids(table: Any, column: str, refusals: Refusals) -> Any:
+    """Return the rows with ids that are 64-bit integers; refuse the others."""
+    names, rows = table[column].to_pylist(), np.flatnonzero(refusals.usable)
+    whole = np.array([_WHOLE_NUMBER.fullmatch(name) is not None for name in names], np.bool_)
+    fits = np.array(
+        [
+            is_whole and _LEAST_ID <= int(name) <= _LARGEST_ID
+            for is_whole, name in zip(whole, names, strict=True)
+        ],
+        np.bool_,
+    )
+    refusals.add(rows[~whole], f"{column!r} must be a whole number, as in the history")
+    range_ = f"from {_LEAST_ID} to {_LARGEST_ID}"
+    reason = f"{column!r} must be a whole number {range_}, as in the history"
+    refusals.add(rows[whole & ~fits], reason)
+    return table.filter(arrow().array(fits))
+
+
+def _as_sent(
+    table: Any, roles: Roles, shape: Shape, known: Attributes | None
+) -> tuple[Any, Any, NDArray[Any]]:
+    """Return features, group values and ids, in the types of the history."""
+    X, groups, names = features_groups_ids(table, roles, shape.columns)
+    if groups is not None and known is not None:
+        columns = [
+            group_values(groups[name], values)
+            for name, values in zip(roles.groups, known.values, strict=True)
+        ]
+        groups = arrow().table(dict(zip(roles.groups, columns, strict=True)))
+        if shape.group_names is None:
+            groups = columns[0]
+    return X, groups, shape.ids(names.tolist())
+
+
+def _maybe_erased(
+    reader: Reader, persons: NDArray[np.int64], named: Entry | None
+) -> tuple[NDArray[np.bool_], str]:
+    """Return which unknown applicants may be erased ones of a batch in the file, and the reason.
+
+    The history counts as a batch. The named batch is left to the program, which compares its
+    content with the file.
+    """
+    none = np.zeros(persons.size, np.bool_)
+    unknown, known = persons < 0, np.sort(persons[persons >= 0])
+    if not unknown.any() or not known.size:
+        return none, ""
+    parts = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]
+    erased = np.sort(np.concatenate([part for part in parts if part is not None] or [known[:0]]))
+    batches = (entry for kind in ("history", "batch") for entry in reader.entries(kind=kind))
+    for entry in batches if erased.size else ():
+        rows = entry.says["rows"]
+        ends = rows["first"], rows["first"] + rows["n"]
+        n_known, n_erased = (
+            np.diff(np.searchsorted(part, ends)).item() for part in (known, erased)
+        )
+        if n_known and n_erased and (named is None or named.number != entry.number):
+            name = "the history" if entry.kind == "history" else f"batch {entry.key!r}"
+            return unknown, (
+                f"{name} has erased applicants, and this may be one of them; send new applicants "
+                f"in a file of their own"
+            )
+    return none, ""
+
+
+def _batch_of(reader: Reader, persons: NDArray[np.int64]) -> Entry | None:
+    """Return the newest batch if the applicants contain all of it and no unknown ones.
+
+    A name computed from the content would outlive erased applicants, and a guess of their data
+    could be confirmed by it.
+    """
+    if not persons.size or persons.min() < 0:
+        return None
+    for entry in reader.newest_first("batch"):
+        rows = entry.says["rows"]
+        if rows["first"] <= persons.max():
+            return entry if int((persons >= rows["first"]).sum()) == rows["n"] else None
+    return None
+
+
+def _decided_elsewhere(standing: Standing, recorded: Entry | None) -> NDArray[np.bool_]:
+    """Return which applicants were decided on before, and not in this batch."""
+    known = standing.persons >= 0
+    if recorded is not None:
+        rows = recorded.says["rows"]
+        end = rows["first"] + rows["n"]
+        known &= (standing.persons < rows["first"]) | (standing.persons >= end)
+    return known
+
+
+def _refuse_decided(
+    rows: NDArray[np.int64], decided: NDArray[np.bool_], standing: Standing, refusals: Refusals
+) -> None:
+    """Refuse applicants who were decided on before, in a round or in the history."""
+    before, after = "the id was decided on before ", "; a new application needs a new id"
+    in_round, in_history = decided & (standing.round > 0), decided & (standing.round == 0)
+    rounds = [f"(round {number})" for number in standing.round[in_round].tolist()]
+    refusals.add_each(rows[in_round], before, rounds, after, DECIDED)
+    words = ["(in the history)"] * int(in_history.sum())
+    refusals.add_each(rows[in_history], before, words, after, IN_HISTORY)
+
+
+def _places(persons: NDArray[np.int64], recorded: Entry | None) -> NDArray[np.int64]:
+    """Return the index of applicants in a recorded batch; as they come if some are missing."""
+    if recorded is not None:
+        rows = recorded.says["rows"]
+        places: NDArray[np.int64] = persons - rows["first"]
+        if np.array_equal(np.sort(places), np.arange(rows["n"])):
+            return places
+    return np.arange(persons.size)
+
+
+def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, out: str) -> None:
+    """Raise, after writing the refused rows, if no row is usable or too many are refused."""
+    if sent.recorded is not None:
+        if not sent.ids.size:
+            raise InputError(
+                f"batch {sent.name!r} was recorded with other applicants than those of {source}; "
+                f"nothing was decided, send the recorded batch or take another name."
+            )
+        return
+    too_many = too_many_message(sent.refusals, most, source, decided=sent.n_decided)
+    if sent.ids.size and too_many is None:
+        return
+    refused_file = sent.refusals.write(refused_file, out)
+    if not sent.ids.size:
+        advice = ""
+        if {cause.kind for cause in sent.refusals.causes()} == {DECIDED}:
+            advice = (
+                ", fairchance export has the decisions, and a whole batch that is sent without "
+                "--batch is answered from the record"
+            )
+        raise InputError(
+            f"none of the {len(sent.refusals)} rows of {source} can be used, "
+            f"{commonest(sent.refusals)}, so nothing was decided; {refused_file} has them with the "
+            f"reasons{advice}."
+        )
+    raise InputError(
+        f"{too_many}, {commonest(sent.refusals, kind=INVALID)}; nothing was decided or recorded, "
+        f"correct the file and send it again, {refused_file} has the rows with the reasons."
+    )
+
+
+# Deciding
+
+
+def _decide(program: Program, sent: SentFile, source: str, *, unlike_history: bool) -> Decisions:
+    """Decide a batch; explain it if another process decided on its applicants meanwhile."""
+    try:
+        return program.decide(
+            sent.X,
+            sensitive_features=sent.groups,
+            ids=sent.ids,
+            batch=sent.name,
+            unlike_history=unlike_history,
+        )
+    except LedgerError:
+        raise
+    except InputError as error:
+        if sent.recorded is None and (program.standing(sent.ids).persons >= 0).any():
+            raise InputError(
+                f"applicants of {source} were decided on by another process just now, and nothing "
+                f"was decided here; give the same command again, which answers from the record."
+            ) from error
+        raise
+
+
+def _decision_table(decisions: Decisions) -> Any:
+    """Return decisions as the table that is written."""
+    from fairchance.people.reasons import in_words  # noqa: PLC0415 - with the ledger
+
+    pa, n = arrow(), len(decisions)
+    threshold = np.full(n, np.nan) if decisions.threshold is None else decisions.threshold
+    reasons = decisions.reasons or [None] * n
+    columns = (
+        decisions.ids,
+        np.where(decisions.accepted, "accept", "reject"),
+        decisions.region,
+        decisions.score,
+        threshold,
+        decisions.propensity,
+        np.full(n, decisions.round),
+        np.full(n, decisions.certified),
+    )
+    arrays = [pa.array(column, from_pandas=True) for column in columns]
+    texts = [None if reason is None else in_words(reason) for reason in reasons]
+    return pa.table([*arrays, pa.array(texts, pa.string())], names=list(DECISION_COLUMNS))
+
+
+# Summary
+
+
+def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str, Any]:
+    """Return what was decided, as plain data."""
+    entry, summary, shape = view.reader.entry("batch", sent.name), view.summary(), view.shape
+    assert entry is not None
+    roles, _ = roles_and_labels(view)
+    accepted, explored = int(decisions.accepted.sum()), int(decisions.explored.sum())
+    before = sent.recorded
+    return {
+        "batch": entry.key,
+        "round": decisions.round,
+        "recorded_before": None if before is None else {"at": before.at, "by": before.by},
+        "people": len(decisions),
+        "accepted": accepted,
+        "exploited": accepted - explored,
+        "explored": explored,
+        "rejected": len(decisions) - accepted,
+        "certified": bool(decisions.certified),
+        "promise": promise_message(
+            entry.says["rounds"], summary.promise.alpha, summary.promise.delta, summary
+        ),
+        "overridden_since": _overridden_since(view, sent),
+        "unseen": unseen_values(view.classifier, sent.X) if shape.columns.texts else [],
+        "new_groups": new_groups(view.classifier, sent.groups),
+        "unlike": entry.says.get("unlike", []),
+        "namesakes": namesakes(shape.columns.names or (), roles.groups),
+        "so_far": mistakes_so_far(summary),
+    }
+
+
+def _overridden_since(view: ProgramView, sent: SentFile) -> dict[str, int]:
+    """Return how many decisions of a batch that is answered from the record are overridden."""
+    from fairchance.ledger.objections import overrides_in_force  # noqa: PLC0415 - with the ledger
+
+    if sent.recorded is None:
+        return {"accepted": 0, "rejected": 0}
+    standing = view.standing(sent.ids)
+    overridden = overrides_in_force(view.reader, standing)
+    accepted = int((overridden & standing.accepted).sum())
+    return {"accepted": accepted, "rejected": int(overridden.sum()) - accepted}
+
+
+def _message(result: dict[str, Any]) -> list[str]:
+    """Return the lines that are printed."""
+    return [
+        *_decided_message(result),
+        *_overridden_message(result["overridden_since"]),
+        *namesakes_message(result["namesakes"]),
+        *unseen_values_message(result["unseen"]),
+        *new_groups_message(result["new_groups"]),
+        *_unlike_message(result["unlike"], certified=result["certified"]),
+        mistakes_so_far_message(result["so_far"]),
+        *refused_message(result["refused"]),
+    ]
+
+
+def _decided_message(result: dict[str, Any]) -> list[str]:
+    counts = (
+        f"Round {result['round']}: {result['accepted']:,} of "
+        f"{counted(result['people'], 'applicant')} accepted, {result['exploited']:,} in the "
+        f"exploit region and {result['explored']:,} explored."
+    )
+    before = result["recorded_before"]
+    if before is None:
+        lines = [counts, f"Recorded as batch {result['batch']}."]
+    else:
+        when = before["at"][:19].replace("T", " ")
+        recorded = f"Recorded before as batch {result['batch']} (by {before['by']} at {when} UTC)"
+        lines = [f"{recorded}, answered from the record.", counts]
+    lines.append(result["promise"])
+    if result["out"] != "-":
+        lines.append(f"Decisions: {result['out']}")
+    return lines
+
+
+def _unlike_message(unlike: Sequence[dict[str, Any]], *, certified: bool) -> Iterator[str]:
+    """Say in which columns a batch is unlike the history, and whether it was decided anyway.
+
+    Examples
+    --------
+    >>> row = {"column": "age", "what": "missing", "n": 60, "of": 60, "share": 0.04}
+    >>> row |= {"since": "history", "stops": True}
+    >>> print(*_unlike_message([row], certified=False))
+    Unlike the history: 60 of 60 applicants have no value in 'age' (4 % in the history); is the
+    column filled in?
+    Decided anyway (--unlike-history), which is recorded.
+    """
+    from fairchance.people.likeness import Unlike  # noqa: PLC0415 - slow to import
+
+    for row in unlike:
+        yield f"Unlike the {row['since']}: {Unlike(**row)}"
+    if any(row["stops"] for row in unlike):
+        message = "Decided anyway (--unlike-history), which is recorded."
+        if certified:
+            message += (
+                " The certificate holds for applicants like those tested so far, and these may "
+                "differ."
+            )
+        yield message
+
+
+def _overridden_message(since: dict[str, int]) -> list[str]:
+    """Say how many decisions of a batch that is answered from the record are overridden.
+
+    Examples
+    --------
+    >>> print(*_overridden_message({"accepted": 0, "rejected": 1}))
+    Overridden since: 1 of these decisions (0 accepted, 1 rejected). The file has the decisions as
+    they were recorded; fairchance export has what holds now.
+    """
+    n = sum(since.values())
+    if not n:
+        return []
+    return [
+        f"Overridden since: {n:,} of these decisions ({since['accepted']:,} accepted, "
+        f"{since['rejected']:,} rejected). The file has the decisions as they were recorded; "
+        f"fairchance export has what holds now."
+    ]
+
+
+def promise_message(
+    rounds: Sequence[dict[str, Any]],
+    alpha: float | None,
+    delta: float | None,
+    summary: Summary | None = None,
+) -> str:
+    """Say what a round promises.
+
+    Parameters
+    ----------
+    rounds
+        The records of the round, one for each certificate.
+    alpha, delta
+        The bound on mistakes, and the probability of breaking it.
+    summary
+        The program; needed to say what the tests of a pilot wait for.
+
+    Examples
+    --------
+    >>> pilot = {"status": "pilot", "group": None, "more_outcomes": 120.4, "tests_began": 1}
+    >>> promise_message([pilot], 0.15, 0.1)
+    'Pilot: no promise yet; about 121 more outcomes are needed for one.'
+    >>> unknown = pilot | {"more_outcomes": float("inf"), "next_n_tested": 0}
+    >>> promise_message([unknown], 0.15, 0.1)
+    'Pilot: no promise yet; there are too few outcomes to say how many more one needs.'
+    >>> promise_message([pilot | {"tests_began": 7, "n_tested": 9}], 0.15, 0.1)
+    'Pilot: no promise yet; testing began again with round 7, and 9 outcomes were tested since;
+    about 121 more outcomes are needed for one.'
+    >>> certified = {"status": "certified", "group": "B", "message": ""}
+    >>> promise_message([certified], 0.15, 0.1)
+    'Certified for B: with confidence 90 %, at most 15 % bad under the rule of this round.'
+    """
+    messages = [
+        _certificate_message(record, alpha, delta, summary)
+        if "status" in record
+        else _estimate_message(record, alpha)
+        for record in rounds
+    ]
+    return " ".join(dict.fromkeys(messages))
+
+
+def _certificate_message(
+    record: dict[str, Any], alpha: float | None, delta: float | None, summary: Summary | None
+) -> str:
+    group = "" if record["group"] is None else f" for {record['group']}"
+    if record["status"] == "certified":
+        confidence = percent(1 - (delta or 0))
+        message = (
+            f"Certified{group}: with confidence {confidence}, at most {percent(alpha or 0)} bad "
+            f"under the rule of this round. {record['message']}"
+        )
+        return message.strip()
+    parts = ["no promise yet"]
+    if record["tests_began"] > 1:
+        parts.append(
+            f"testing began again with round {record['tests_began']}, and "
+            f"{counted(record['n_tested'], 'outcome was', 'outcomes were')} tested since"
+        )
+    next_in = None if summary is None else summary.next_tested(record["group"])
+    message = "; ".join([*parts, *_more_outcomes(record, next_in)]) + "."
+    if record.get("n_unreachable"):
+        n = counted(record["n_unreachable"], "applicant")
+        message += f" {n} cannot be explored within the limits."
+    return f"Pilot{group}: {message}"
+
+
+def _more_outcomes(record: dict[str, Any], next_in: NextTested | None) -> list[str]:
+    """Say how many more outcomes a promise needs, or why that is unknown."""
+    more = float(record["more_outcomes"])
+    waiting = []
+    if next_in is not None:
+        from fairchance.ledger.health import (  # noqa: PLC0415 - an extra
+            known_outcomes_message,
+            waiting_message,
+        )
+
+        waiting = [f"{waiting_message(next_in)}{known_outcomes_message(next_in)}"]
+    known = waiting if next_in is not None and next_in.n_known else []
+    if math.isfinite(more):
+        needed = counted(math.ceil(more), "more outcome is", "more outcomes are")
+        return [f"about {needed} needed for one", *known]
+    if record["next_n_tested"]:
+        return ["the outcomes so far do not support one, so its number is unknown", *known]
+    return waiting or ["there are too few outcomes to say how many more one needs"]
+
+
+def _estimate_message(record: dict[str, Any], alpha: float | None) -> str:
+    """Say what a round without certificates estimates."""
+    bound = "" if alpha is None else f" of {percent(alpha)}"
+    estimated = float(record["estimated_fdr"])
+    if not math.isfinite(estimated):
+        message = f"No certificate, and no estimate yet to compare with the bound{bound}."
+    else:
+        rests = "" if record["calibrated"] else ", and it rests on the history"
+        n = counted(record["n_outcomes"], "outcome")
+        message = (
+            f"No certificate: about {percent(estimated)} bad are expected among the accepted, "
+            f"against a bound{bound}; an estimate from {n}{rests}."
+        )
+    return f"{message} {record['note']}".strip()

@@ -1,0 +1,276 @@
+"""``fairchance status``: the state of a program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairchance.cli.messages import CAUTION, restarts
+from fairchance.cli.options import (
+    Groups,
+    Json,
+    Late,
+    MaybeLedgerUrl,
+    ProgramName,
+    ReadUrl,
+    Trusted,
+    errors,
+    ledger_url,
+    progress,
+)
+from fairchance.cli.output import Console, interval, print_json, print_table
+from fairchance.words import amount, counted, date, days, people, percent, share, times
+
+if TYPE_CHECKING:  # an extra, and slow to import
+    from fairchance.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary
+
+__all__ = ["status"]
+
+_STYLES = {"red": "red", "amber": "yellow", "green": "green"}  # the word is always printed, too
+
+
+def status(
+    place: ReadUrl = None,
+    ledger: MaybeLedgerUrl = None,
+    program: ProgramName = None,
+    late: Late = 180.0,
+    groups: Groups = True,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="How many of the last rounds to print; JSON has all.")
+    ] = 12,
+    trusted: Trusted = None,
+    json: Json = False,
+) -> None:
+    """Print the state of a program: a verdict, what needs attention, rounds, outcomes, groups.
+
+    A light is red if the whole interval of a rate is on the wrong side of its bound, amber if the
+    estimate is or if something else needs attention, and green otherwise. The intervals hold at all
+    times together, so the command may be given as often as you like. The exit code is 0 for every
+    light; JSON has all checks.
+
+    Example: fairchance status sqlite:///lender.db --late 180
+    """
+    with errors(json):
+        from fairchance.ledger import SqlLedger  # noqa: PLC0415 - an extra
+        from fairchance.ledger.summary import summarise  # noqa: PLC0415
+
+        with progress("counting", json):
+            kept = SqlLedger(ledger_url(place, ledger))
+            summary = summarise(kept, program, groups=groups, trusted=trusted or ())
+        if json:
+            print_json(as_data(summary, late))
+        else:
+            print_status(Console(), summary, late, rounds)
+
+
+def as_data(summary: Summary, late: float) -> dict[str, Any]:
+    """Return a summary as plain data for JSON."""
+    from fairchance.ledger.health import check_health, verdict  # noqa: PLC0415 - an extra
+
+    checks = check_health(summary, late)
+    return {
+        "program": summary.program,
+        "classifier": summary.classifier,
+        "at": summary.at,
+        "checkpoint": str(summary.head),
+        "alpha": summary.promise.alpha,
+        "delta": summary.promise.delta,
+        "light": checks[0].light if checks else "green",
+        "verdict": verdict(checks),
+        "checks": [asdict(check) for check in checks],
+        "caution": CAUTION,
+        "people": {
+            "history": summary.n_history,
+            "decided": summary.total("n_people"),
+            "accepted": summary.total("n_accepted"),
+            "exploited": summary.total("n_exploited"),
+            "explored": summary.total("n_explored"),
+            "explored_at_most": summary.budget,
+            "overridden": summary.total("n_overridden"),
+            "accepted_and_overridden": summary.total("n_set_apart"),
+            "accepted_by_hand": summary.total("n_by_hand"),
+            "erased": summary.n_erased,
+            "held": summary.n_held,
+            "expired": summary.n_expired,
+        },
+        "outcomes": {
+            "all": _outcomes(summary.outcomes),
+            "exploited": _outcomes(summary.exploited),
+            "explored": _outcomes(summary.explored),
+            "by_override": _outcomes(summary.overridden),
+        },
+        "worth": summary.worth(summary.outcomes),
+        "currency": summary.currency,
+        "waiting": asdict(summary.waiting()),
+        "late": {"after_days": late, **asdict(summary.waiting(late))},
+        "certified_rounds": [row.round for row in summary.rounds if row.certified],
+        "enters_next": _enters_next(summary),
+        "rounds": [_round(row) for row in summary.rounds],
+        "groups": [
+            asdict(group)
+            | {
+                "outcomes": _outcomes(group.outcomes),
+                "n_set_apart": group.n_set_apart,
+                "erased": group.group is None,
+            }
+            for group in summary.groups
+        ],
+        "changes": [asdict(change) for change in summary.changes],
+    }
+
+
+def _enters_next(summary: Summary) -> list[dict[str, Any]]:
+    """Return for each certificate the round that enters its tests next, and what it waits for."""
+    records = summary.rounds[-1].records if summary.rounds else ()
+    rows = [(record.get("group"), summary.next_tested(record.get("group"))) for record in records]
+    return [{"group": group, **asdict(next_in)} for group, next_in in rows if next_in is not None]
+
+
+def _outcomes(outcomes: Outcomes) -> dict[str, Any]:
+    more = {"fdr": outcomes.fdr, "interval": outcomes.interval, "range": outcomes.range}
+    return asdict(outcomes) | more
+
+
+def _round(row: RoundSummary) -> dict[str, Any]:
+    return asdict(row) | {
+        "n_accepted": row.n_accepted,
+        "n_set_apart": row.n_set_apart,
+        "alpha_exploit": row.alpha_exploit,
+        "thresholds": row.thresholds,
+        "outcomes": _outcomes(row.outcomes),
+        "overridden": _outcomes(row.overridden),
+    }
+
+
+def print_status(console: Console, summary: Summary, late: float, most: int) -> None:
+    """Print a summary with at most so many of the last rounds."""
+    from fairchance.ledger.health import check_health, verdict  # noqa: PLC0415 - an extra
+
+    checks = check_health(summary, late)
+    light = checks[0].light if checks else "green"
+    _print(console, verdict(checks), style=f"bold {_STYLES[light]}")
+    alpha = "" if summary.promise.alpha is None else f", α = {summary.promise.alpha:g}"
+    _print(
+        console,
+        f"Program {summary.program!r} ({summary.classifier}{alpha}), {date(summary.at, time=True)}",
+    )
+    for check in checks:
+        if check.light != "green":
+            _print(console, f"• {check}", style=_STYLES[check.light])
+    if not summary.rounds:
+        return
+    _print_outcomes(console, summary)
+    low, high = summary.outcomes.range
+    _print(
+        console,
+        f"never: the outcome will not be known; overrides: applicants who are accepted now and "
+        f"were once overridden, counted in no other line of this table. The tables below count "
+        f"decisions as the program made them. {CAUTION} The FDR would be {share(low)} if all "
+        f"applicants without an outcome were good, and {share(high)} if they were bad.",
+        style="dim",
+    )
+    _print_rounds(console, summary.rounds[-most:])
+    hidden = len(summary.rounds) - most
+    if hidden > 0:
+        _print(console, f"Earlier rounds not shown: {hidden:,} (--rounds).", style="dim")
+    for attribute in dict.fromkeys(group.attribute for group in summary.groups):
+        _print_groups(console, attribute, [g for g in summary.groups if g.attribute == attribute])
+    _print(console, _totals(summary))
+    _print(console, f"Checkpoint: {summary.head}")
+    _print(console, "The ledger was not verified: fairchance verify does that.", style="dim")
+
+
+def _print(console: Console, text: str, style: str | None = None) -> None:
+    console.print(text, style=style, soft_wrap=True)
+
+
+def _print_outcomes(console: Console, summary: Summary) -> None:
+    has_worth = summary.promise.utility is not None
+    titles = ["", "accepted", "good", "bad", "never", "pending", "FDR", "95 %"]
+    rows = []
+    for name, outcomes in (
+        ("all", summary.outcomes),
+        ("exploited", summary.exploited),
+        ("explored", summary.explored),
+        ("overrides", summary.overridden),
+    ):
+        counts = (
+            outcomes.accepted,
+            outcomes.good,
+            outcomes.bad,
+            outcomes.indeterminate,
+            outcomes.pending,
+        )
+        cells = [f"{n:,}" for n in counts] + [share(outcomes.fdr), interval(outcomes)]
+        worth = [amount(summary.worth(outcomes), summary.currency)] if has_worth else []
+        rows.append([name, *cells, *worth])
+    print_table(console, "Outcomes so far", titles + ["worth"] * has_worth, rows)
+
+
+def _print_rounds(console: Console, rounds: Sequence[RoundSummary]) -> None:
+    titles = ("round", "applied", "accepted", "explored", "cert.", "pending", "FDR", "95 %")
+    rows = [
+        [
+            f"{row.round} {row.batch}",
+            f"{row.n_people:,}",
+            f"{row.n_accepted:,}",
+            f"{row.n_explored:,}",
+            "yes" if row.certified else "no",
+            f"{row.outcomes.pending:,}",
+            share(row.outcomes.fdr),
+            interval(row.outcomes),
+        ]
+        for row in rounds
+    ]
+    print_table(console, "Rounds", titles, rows)
+
+
+def _print_groups(console: Console, attribute: str, groups: Sequence[GroupSummary]) -> None:
+    titles = ("group", "applied", "accepted", "rate", "explored", "pending", "FDR", "95 %")
+    rows = [
+        [
+            "(erased)" if group.group is None else group.group,
+            f"{group.n_people:,}",
+            f"{group.n_accepted:,}",
+            share(group.n_accepted / group.n_people),
+            f"{group.n_explored:,}",
+            f"{group.outcomes.pending:,}",
+            share(group.outcomes.fdr),
+            interval(group.outcomes),
+        ]
+        for group in groups
+    ]
+    print_table(console, f"Groups by {attribute}", titles, rows)
+
+
+def _totals(summary: Summary) -> str:
+    """Return exploration, waiting, certificates and manual changes in one line."""
+    waiting = summary.waiting()
+    corrected = sum(change.n for change in summary.changes if change.kind == "correction")
+    budget = summary.budget
+    at_most = "" if math.isnan(budget) else f" (the budget allows {budget:,.0f})"
+    age = f", median {days(waiting.median)}, oldest {days(waiting.oldest)}" if waiting.n else ""
+    certified = [row.round for row in summary.rounds if row.certified]
+    promised = "no round certified"
+    if certified:
+        promised = f"{counted(len(certified), 'round')} certified, first {certified[0]}"
+    begun = restarts(summary)
+    if begun:
+        number, reason = begun[-1]
+        often = f"testing began again {times(len(begun))}, last with round {number}"
+        promised = f"{promised}; {often} after {reason}"
+    least = summary.rounds[-1].least_chance
+    chance = "" if math.isnan(least) else f", chances in the last round from {percent(least)} on"
+    parts = [
+        f"{summary.total('n_explored'):,} explored{at_most}{chance}",
+        f"{waiting.n:,} waiting for an outcome{age}",
+        promised,
+        f"{summary.total('n_overridden'):,} overridden",
+        f"{counted(corrected, 'outcome')} corrected",
+        f"{people(summary.n_held)} held, {summary.n_erased:,} erased",
+    ]
+    return "; ".join(parts) + "."

@@ -1,0 +1,348 @@
+"""What the columns of a file hold: numbers, truth values, dates or text.
+
+A column of numbers may be written as text with a few words in it; the rows with words are refused
+later. Truth values are true and false, dates have the form 2031-01-31, with or without a time, and
+everything else is text. In csv, so are whole numbers of which one has leading zeros.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.cli.files.csv_files import NUMBER, arrow
+from fairchance.errors import InputError
+from fairchance.words import percent, shortened
+
+if TYPE_CHECKING:
+    from fairchance.ledger.encoding import FeatureColumns
+
+__all__ = ["FORMATTED", "FoundColumn", "as_dates", "as_numbers", "find_columns", "kind_name"]
+__all__ += ["with_codes_as_text", "without_missing"]
+
+FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
+_DATE = r"^\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?\s*$"
+_CODE = r"^\s*0\d+\s*$"  # a postcode
+_TRUTH = r"(?i)^\s*(true|false)\s*$"
+_SHOWN_VALUES = 3  # of a column of text
+_ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|key)$", re.IGNORECASE)
+_ENOUGH = 20  # applicants, so that all differ hardly by chance
+
+
+@dataclass(frozen=True)
+class FoundColumn:
+    """A column of a history, as ``init`` describes it.
+
+    Attributes
+    ----------
+    name, kind
+        Its name, and what it holds: number, true/false, date or text; empty if it is left out.
+    values
+        Its range, or its most frequent values.
+    missing
+        How many applicants have no value.
+    left_out
+        Why decisions do not use it; empty if they do.
+    word
+        A word that may mean that the value is missing.
+    """
+
+    name: str
+    kind: str
+    values: str
+    missing: int
+    left_out: str = ""
+    word: str = ""
+
+
+def find_columns(
+    table: Any,
+    features: Iterable[str],
+    *,
+    chosen: Collection[str] = (),
+    texts: Collection[str] = (),
+    missing: Collection[str] = (),
+    source: str = "the table",
+) -> tuple[FeatureColumns, list[FoundColumn]]:
+    """Return the columns of a history that decisions use, and a description of all.
+
+    A column is left out if it is empty, if its values have no kind of ours, or if it looks like an
+    identifier: text of which no classifier keeps a value, since too few applicants share it, or
+    different whole numbers that are nearly consecutive, or in a column with a name such as loan_id.
+    A column of text holds numbers if at least half of its values are numbers; the rows with words
+    are refused later. Numbers with separators raise an error, because refusing those rows would
+    keep only the numbers below 1000.
+
+    Parameters
+    ----------
+    table
+        The history.
+    features
+        The columns that decisions may use.
+    chosen
+        Columns named by the user: numbers among them are used even if they look like identifiers,
+        and a column that cannot be used is an error.
+    texts
+        Columns that are text whatever they look like.
+    missing
+        Values that mean that there is none.
+    source
+        Name of the table in messages.
+    """
+    from fairchance.ledger.encoding import FeatureColumns  # noqa: PLC0415 - an extra
+
+    found = []
+    for name in features:
+        column = _found(without_missing(table[name], missing), name, name in texts, source)
+        if column.left_out and name in (*chosen, *texts):
+            if column.kind == "number":
+                column = replace(column, left_out="")
+            elif not column.kind:
+                raise InputError(
+                    f"the feature {name!r} of {source} {column.left_out}; leave it out of the "
+                    f"features."
+                )
+        found.append(column)
+    used = [column for column in found if not column.left_out]
+    if not used:
+        raise InputError(
+            f"no column of {source} can be used as a feature: "
+            f"{', '.join(f'{column.name!r} {column.left_out}' for column in found)}; add a column."
+        )
+    names, words, dates = (
+        tuple(column.name for column in used if kind in (None, column.kind))
+        for kind in (None, "text", "date")
+    )
+    return FeatureColumns(names, words, "<f8", dates), found
+
+
+def _found(column: Any, name: str, is_text: bool, source: str) -> FoundColumn:
+    pa = arrow()
+    kind = column.type
+    if pa.types.is_null(kind) or column.null_count == len(column):
+        return FoundColumn(name, "", "", len(column), "is empty in every row")
+    if pa.types.is_boolean(kind):
+        found = "true/false"
+    elif pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        found = "number"
+    elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        found = "date"
+    elif pa.types.is_string(kind):
+        found = "text" if is_text else _kind_of_text(column, name, source)
+    else:
+        return FoundColumn(name, "", "", column.null_count, f"holds {kind_name(kind)}")
+    n_missing, values = _described(column, found)
+    left_out, word = _why_left_out(column, name, found), _word_for_missing(column, found)
+    return FoundColumn(name, found, values, n_missing, left_out, word)
+
+
+def _kind_of_text(column: Any, name: str, source: str) -> str:
+    compute = arrow("compute")
+    words = without_missing(column, _markers()).drop_null()
+    if not len(words):
+        return "text"
+    if compute.any(compute.match_substring_regex(words, _CODE)).as_py():
+        return "text"
+    for kind, pattern in (("true/false", _TRUTH), ("date", _DATE)):
+        if compute.all(compute.match_substring_regex(words, pattern)).as_py():
+            return kind
+    plain = compute.match_substring_regex(words, NUMBER)
+    formatted = words.filter(
+        compute.and_not(compute.match_substring_regex(words, FORMATTED), plain)
+    )
+    n_plain = compute.sum(plain).as_py() or 0
+    if 2 * (n_plain + len(formatted)) < len(words):
+        return "text"
+    if len(formatted):
+        raise InputError(
+            f"the feature {name!r} of {source} holds numbers with separators or units, such as "
+            f"{shortened(formatted[0].as_py())}; write numbers as 1234.5 and dates as 2031-01-31, "
+            f"or name the column in [columns] text if it is text."
+        )
+    return "number"
+
+
+def _described(column: Any, kind: str) -> tuple[int, str]:
+    """Return how many values are missing, and a few words about the others."""
+    compute = arrow("compute")
+    if kind == "text":
+        counts = compute.value_counts(column.drop_null()).to_pylist()
+        counts.sort(key=lambda row: (-row["counts"], row["values"]))
+        shown = [row["values"] for row in counts[:_SHOWN_VALUES]]
+        listed = ", ".join(value if len(value) <= 20 else f"{value[:20]}…" for value in shown)
+        more = ", …" if len(counts) > _SHOWN_VALUES else ""
+        return column.null_count, f"{len(counts):,}: {listed}{more}"
+    if kind == "date":
+        dates, strange = as_dates(column)
+        ends = compute.min_max(dates.cast(arrow().timestamp("s"), safe=False)).as_py()
+        if ends["min"] is None:
+            return dates.null_count - strange.size, ""
+        return dates.null_count - strange.size, f"{ends['min'].date()} to {ends['max'].date()}"
+    values, strange = as_numbers(column)
+    n_missing, there = int(np.isnan(values).sum()) - strange.size, values[np.isfinite(values)]
+    if not there.size:
+        return n_missing, ""
+    low, high = f"{there.min():,.6g}", f"{there.max():,.6g}"
+    text = f"true: {percent(there.mean())}" if kind == "true/false" else f"{low} to {high}"
+    return n_missing, text
+
+
+def _word_for_missing(column: Any, kind: str) -> str:
+    """Return a word that may mean missing: a frequent one among numbers, ? or NA among text."""
+    if not arrow().types.is_string(column.type):
+        return ""
+    words = Counter(column.to_pylist())
+    if kind == "text":
+        return next((word for word in ("?", *_markers()) if word in words), "")
+    strange = column.take(arrow().array(as_numbers(column)[1])).unique().to_pylist()
+    often = [word for word in strange if kind == "number" and words[word] > 1]
+    return max(often, key=lambda word: words[word], default="")
+
+
+def _why_left_out(column: Any, name: str, kind: str) -> str:
+    """Return why a column cannot be meant as a feature: it looks like an identifier."""
+    from fairchance.people.columns import SEVERAL, looks_like_identifier  # noqa: PLC0415 - slow
+
+    compute = arrow("compute")
+    if kind == "text":
+        counts = compute.value_counts(column.drop_null()).field("counts")
+        rare = compute.max(counts).as_py() < SEVERAL
+        return f"has no value that {SEVERAL} applicants share, like an identifier" if rare else ""
+    n = len(column) - column.null_count
+    if kind != "number" or compute.count_distinct(column).as_py() < n:
+        return ""
+    values = as_numbers(column)[0]
+    there = values[np.isfinite(values)]
+    whole = n >= _ENOUGH and bool(np.all(there == np.floor(there)))
+    if looks_like_identifier(there) or (whole and _ID_NAME.search(name)):
+        return "has a different number for each applicant, like an identifier"
+    return ""
+
+
+def without_missing(column: Any, words: Collection[str]) -> Any:
+    """Return a column in which some values are missing: text without white space, or numbers.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> without_missing(pa.chunked_array([["a", " ? "]]), ["?"]).to_pylist()
+    ['a', None]
+    >>> without_missing(pa.chunked_array([[20, -999]]), ["?", "-999"]).to_pylist()
+    [20, None]
+    """
+    pa, compute = arrow(), arrow("compute")
+    if not words:
+        return column
+    if pa.types.is_string(column.type):
+        gone = compute.is_in(compute.utf8_trim_whitespace(column), pa.array(list(words)))
+    elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        numbers = [float(word) for word in words if re.match(NUMBER, word)]
+        gone = compute.is_in(column.cast(pa.float64(), safe=False), pa.array(numbers, pa.float64()))
+    else:
+        return column
+    return compute.if_else(gone, pa.scalar(None, column.type), column)
+
+
+def _markers() -> list[str]:
+    """Return the words for a missing value in columns of numbers in csv files: NA, null, …."""
+    words: list[str] = arrow("csv").ConvertOptions().null_values
+    return words
+
+
+def as_numbers(column: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return a column as numbers, NaN if missing, and the rows that hold something else."""
+    pa, compute = arrow(), arrow("compute")
+    kind, strange = column.type, np.empty(0, np.int64)
+    if pa.types.is_string(kind):
+        words = compute.utf8_trim_whitespace(without_missing(column, _markers()))
+        lower = compute.utf8_lower(words)
+        for word, number in (("true", "1"), ("false", "0")):
+            words = compute.if_else(compute.equal(lower, word), number, words)
+        plain = compute.fill_null(compute.match_substring_regex(words, NUMBER), True)
+        strange = _rows(compute.invert(plain))
+        known = compute.if_else(plain, words, pa.scalar(None, pa.string()))
+        column = compute.utf8_ltrim(known, "+").cast(pa.float64())
+    elif pa.types.is_boolean(kind):
+        column = column.cast(pa.int8()).cast(pa.float64())
+    elif pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        column = column.cast(pa.float64(), safe=False)
+    else:
+        strange = _rows(column.is_valid())
+        column = pa.chunked_array([pa.nulls(len(column), pa.float64())])
+    values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
+    return values, strange
+
+
+def as_dates(column: Any) -> tuple[Any, NDArray[np.int64]]:
+    """Return a column as dates, and the rows that hold something else.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> dates, strange = as_dates(pa.chunked_array([["1970-01-02", "soon", "1970-02-30", None]]))
+    >>> dates.cast(pa.date32()).to_pylist(), strange.tolist()
+    ([datetime.date(1970, 1, 2), None, None, None], [1, 2])
+    """
+    pa = arrow()
+    kind, missing = column.type, np.empty(0, np.int64)
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return column, missing
+    empty = pa.chunked_array([pa.nulls(len(column), pa.timestamp("ms"))])
+    if not pa.types.is_string(kind):
+        return empty, _rows(column.is_valid())
+    coded = without_missing(column, _markers()).combine_chunks().dictionary_encode()
+    dates = [_date(text) for text in coded.dictionary.to_pylist()]
+    read = pa.array(dates, pa.timestamp("ms")).take(coded.indices)
+    strange = arrow("compute").and_(coded.is_valid(), read.is_null())
+    return pa.chunked_array([read]), _rows(strange)
+
+
+def _date(text: str) -> datetime | None:
+    if not re.match(_DATE, text):
+        return None
+    try:
+        read = datetime.fromisoformat(text.strip())
+    except ValueError:  # the 30th of February
+        return None
+    return read if read.tzinfo is None else read.astimezone(UTC).replace(tzinfo=None)
+
+
+def kind_name(kind: Any) -> str:
+    """Return the name of an Arrow type for a message."""
+    types = arrow().types
+    if types.is_time(kind):
+        return "times of day"
+    return "dates or times" if types.is_temporal(kind) else f"values of the kind {kind}"
+
+
+def with_codes_as_text(table: Any, as_written: Callable[[], Any]) -> Any:
+    """Return a table in which whole numbers with leading zeros, such as postcodes, are text.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table, written = pa.table({"zip": [807, 12]}), pa.table({"zip": ["00807", "12"]})
+    >>> with_codes_as_text(table, lambda: written)["zip"].to_pylist()
+    ['00807', '12']
+    """
+    pa, compute = arrow(), arrow("compute")
+    whole = [name for name in table.column_names if pa.types.is_integer(table[name].type)]
+    written = as_written() if whole else table
+    for name in whole:
+        column = written[name]
+        if not pa.types.is_string(column.type):  # parquet has types of its own
+            continue
+        if compute.any(compute.match_substring_regex(column, _CODE)).as_py():
+            table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
+def _rows(mask: Any) -> NDArray[np.int64]:
+    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))

@@ -1,0 +1,357 @@
+"""Which rows of a table a program can use, and the reasons for refusing the others."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.cli.files.csv_files import arrow
+from fairchance.cli.files.kinds import (
+    FORMATTED,
+    as_dates,
+    as_numbers,
+    kind_name,
+    without_missing,
+)
+from fairchance.cli.files.refusals import Refusals
+from fairchance.cli.files.tables import as_text
+from fairchance.errors import InputError
+from fairchance.words import shortened
+
+if TYPE_CHECKING:
+    from fairchance.core.groups import Attributes
+    from fairchance.ledger.config import Labels, Roles
+    from fairchance.ledger.encoding import FeatureColumns
+    from fairchance.ledger.program import Program, ProgramView
+
+__all__ = [
+    "TRUTH_VALUES",
+    "check_there",
+    "features_groups_ids",
+    "group_values",
+    "outcome_states",
+    "roles_and_labels",
+    "split_rows",
+    "text_columns",
+    "trimmed",
+    "truth_values",
+]
+
+_LONGEST_ID = 200
+_LONGEST_TEXT = 1000
+TRUTH_VALUES = "1 or 0, true or false, yes or no, y or n, accept or reject"
+_TRUE, _FALSE = zip(*(pair.split(" or ") for pair in TRUTH_VALUES.split(", ")), strict=True)
+
+
+def text_columns(roles: Roles, columns: FeatureColumns | None = None) -> tuple[str, ...]:
+    """Return the columns that ``read_table`` must read as text."""
+    texts = () if columns is None else columns.texts
+    named = (roles.id, roles.outcome, roles.accepted, *roles.groups, *texts)
+    return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def roles_and_labels(program: Program | ProgramView) -> tuple[Roles, Labels]:
+    """Return a program's columns and outcome labels; the usual names if it was made in Python."""
+    from fairchance.ledger.config import Labels, Roles  # noqa: PLC0415 - an extra
+
+    about, shape = program.about, program.shape
+    groups = (shape.group_names or ("group",)) if shape.has_groups else ()
+    roles = Roles.read(about) or Roles("id", "outcome", None, groups, shape.columns.names or ())
+    good, bad = Labels.canonical(shape.good), Labels.canonical(shape.bad)
+    return roles, Labels.read(about) or Labels((good,), (bad,))
+
+
+def check_there(table: Any, names: Iterable[str], source: str) -> None:
+    """Raise unless a table has these columns."""
+    there = set(table.column_names)
+    for name in names:
+        if name not in there:
+            alike = {column.strip().lower(): column for column in table.column_names}
+            near = difflib.get_close_matches(name.strip().lower(), alike, n=1)
+            hint = f" (did you mean {alike[near[0]]!r}?)" if near else ""
+            raise InputError(
+                f"{source} has no column {name!r}{hint}; it has "
+                f"{', '.join(map(repr, table.column_names))}, so rename one or correct the name."
+            )
+
+
+def split_rows(
+    table: Any,
+    roles: Roles,
+    columns: FeatureColumns,
+    *,
+    groups: Attributes | None = None,
+    missing: Collection[str] = (),
+    missing_values: Collection[str] = (),
+    why_not_missing: str = "which it never is in the history",
+    source: str = "the table",
+    as_written: Callable[[], Any] | None = None,
+    names_of: Callable[[Any, Any], Iterable[str | None]] | None = None,
+) -> tuple[Any, Refusals]:
+    """Return the usable rows, with features as numbers, dates or text, and the refused ones.
+
+    A row is refused for an id that is empty, too long or in the table twice (then all rows with
+    it), for a group that is empty or not in the history, and for a feature that is missing,
+    infinite, too long, or not of its kind. All reasons of a row are listed.
+
+    Parameters
+    ----------
+    table
+        A table that was read with the text columns of ``text_columns``.
+    roles
+        The roles of columns.
+    columns
+        The features and what they hold: the program's, or those of ``find_columns``.
+    groups
+        The groups of the history; None to allow any.
+    missing
+        Features that may be missing.
+    missing_values
+        Values that mean that a feature is missing.
+    why_not_missing
+        Why other features may not be missing, as part of a sentence.
+    source
+        Name of the table in messages.
+    as_written
+        Returns the rows as they were written (``read_sent``).
+    names_of
+        Returns the ids that are meant, given the column as it is and without white space around;
+        None means the latter.
+    """
+    names = columns.names or ()
+    texts_of, dates_of, missing = set(columns.texts), set(columns.dates), set(missing)
+    check_there(table, (roles.id, *roles.groups, *names), source)
+    place_of = {name: at for at, name in enumerate(table.column_names)}
+    texts = [name for name in text_columns(roles, columns) if name in place_of]
+    table = as_text(table, texts, source)
+    ready = trimmed(table, roles.id)
+    if names_of is not None and not ready[roles.id].equals(table[roles.id]):
+        meant = names_of(table[roles.id].to_pylist(), ready[roles.id].to_pylist())
+        column = arrow().array(meant, arrow().string())
+        ready = ready.set_column(ready.column_names.index(roles.id), roles.id, column)
+    refused = Refusals(table, ready[roles.id].to_pylist(), as_written, texts)
+    _check_ids(ready[roles.id], roles.id, refused)
+    _check_groups(table, roles.groups, groups, refused)
+    made = ready.columns
+    for name in names:
+        words = () if name in roles.groups else missing_values
+        column, strange = without_missing(table[name], words), np.empty(0, np.int64)
+        if name in texts_of:
+            _check_length(column, name, _LONGEST_TEXT, refused)
+        elif name in dates_of:
+            column, strange = _dates(column, name, refused)
+        else:
+            column, strange = _numbers(column, name, refused)
+        if name not in missing:
+            empty = np.setdiff1d(_rows(column.is_null(nan_is_null=True)), strange)
+            refused.add(empty, f"{name!r} is missing, {why_not_missing}")
+        made[place_of[name]] = column
+    ready = arrow().Table.from_arrays(made, ready.column_names)
+    return ready.filter(arrow().array(refused.usable)), refused
+
+
+def trimmed(table: Any, name: str) -> Any:
+    r"""Return a table without white space around the text of a column, such as ids.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> trimmed(pa.table({"id": [" a1", "a2\t", None]}), "id")["id"].to_pylist()
+    ['a1', 'a2', None]
+    """
+    text = arrow("compute").utf8_trim_whitespace(table[name])
+    return table.set_column(table.column_names.index(name), name, text)
+
+
+def group_values(column: Any, values: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of text as values of a group, in their type; new ones may be among them.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> group_values(pa.chunked_array([["1", "3", "2.0"]]), np.array([1, 2])).tolist()
+    [1, 3, 2]
+    """
+    level = _group_levels(column, values)
+    found = values[level].astype(object)
+    kind = type(values.tolist()[0])
+    for row in np.flatnonzero(level < 0).tolist():
+        text = column[row].as_py()
+        if kind is not str and not _is_like(text, kind):
+            raise InputError(
+                f"the group {shortened(text)} is not like those of the history, such as "
+                f"{values.tolist()[0]!r}; map it to one that is."
+            )
+        found[row] = text if kind is str else kind(float(text))
+    return found
+
+
+def _is_like(text: str, kind: type) -> bool:
+    try:
+        return bool(kind(float(text)) == float(text))
+    except (ValueError, OverflowError):
+        return False
+
+
+def _group_levels(column: Any, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the index of each text of a column among the values of a group, −1 if it has none.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> _group_levels(pa.chunked_array([["True", "false", "no"]]), np.array([False, True])).tolist()
+    [1, 0, -1]
+    """
+    place_of: dict[str, int] = {}
+    for place, value in enumerate(values.tolist()):
+        place_of[str(value)] = place
+        if isinstance(value, bool):  # other programs write true and TRUE
+            place_of |= {str(value).lower(): place, str(value).upper(): place}
+        elif isinstance(value, int | float) and float(value).is_integer():
+            place_of |= {str(int(value)): place, str(float(value)): place}
+    compute, words = arrow("compute"), arrow().array(list(place_of))
+    at = compute.fill_null(compute.index_in(column, words), len(place_of))
+    places = np.array([*place_of.values(), -1], np.int64)
+    levels: NDArray[np.int64] = places[at.to_numpy(zero_copy_only=False)]
+    return levels
+
+
+def features_groups_ids(
+    table: Any, roles: Roles, columns: FeatureColumns
+) -> tuple[Any, Any, NDArray[np.str_]]:
+    """Return features, group values (None without groups) and ids."""
+    sensitive = table.select(list(roles.groups)) if roles.groups else None
+    ids = np.array(table[roles.id].to_pylist(), np.str_)
+    return table.select(list(columns.names or ())), sensitive, ids
+
+
+def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
+    """Return each outcome as a state: "" if it is empty, "?" if it is no known label.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from fairchance.ledger.config import Labels
+    >>> column = pa.chunked_array([["1.0", "default", None, "paid"]])
+    >>> outcome_states(column, Labels(good=("1",), bad=("default",))).tolist()
+    ['good', 'bad', '', '?']
+    """
+    known = {label: state for state, all_of in labels.by_state().items() for label in all_of}
+    return _recoded(column, lambda value: known.get(labels.canonical(value), "?"))
+
+
+def truth_values(column: Any) -> NDArray[np.str_]:
+    """Return "yes" or "no" for each of ``TRUTH_VALUES``, "" if it is empty, else "?".
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> truth_values(pa.chunked_array([["Y", "n", "TRUE", "0.0", None, "t"]])).tolist()
+    ['yes', 'no', 'yes', 'no', '', '?']
+    """
+
+    def read(value: str) -> str:
+        word = value.strip().lower().removesuffix(".0")
+        return "yes" if word in _TRUE else "no" if word in _FALSE else "?"
+
+    return _recoded(column, read)
+
+
+def _recoded(column: Any, read: Any) -> NDArray[np.str_]:
+    """Return ``read`` of each value of a text column, called once for each distinct value."""
+    coded = column.combine_chunks().dictionary_encode()
+    words = np.array([*map(read, coded.dictionary.to_pylist()), ""], np.str_)
+    places = arrow("compute").fill_null(coded.indices, len(words) - 1)
+    recoded: NDArray[np.str_] = words[places.to_numpy(zero_copy_only=False)]
+    return recoded
+
+
+def _check_ids(column: Any, name: str, refused: Refusals) -> None:
+    compute = arrow("compute")
+    blank = compute.fill_null(compute.equal(column, ""), True)
+    refused.add(_rows(blank), f"{name!r} is empty, and an application needs an id")
+    _check_length(column, name, _LONGEST_ID, refused)
+    coded = column.combine_chunks().dictionary_encode()
+    codes = compute.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+    _, place, times = np.unique(codes, return_inverse=True, return_counts=True)
+    twice = np.flatnonzero((times[place] > 1) & (codes >= 0))
+    refused.add_each(
+        twice, f"{name!r} is in the file ", map(str, times[place][twice].tolist()), " times"
+    )
+
+
+def _check_groups(
+    table: Any, names: tuple[str, ...], known: Attributes | None, refused: Refusals
+) -> None:
+    pa, compute = arrow(), arrow("compute")
+    lacking = np.zeros(table.num_rows, np.bool_)
+    for name in names:
+        empty = compute.is_null(table[name]).to_numpy(zero_copy_only=False)
+        refused.add(np.flatnonzero(empty), f"{name!r} is empty, and every applicant needs a group")
+        _check_length(table[name], name, _LONGEST_ID, refused)
+        lacking |= empty
+    if known is None or not names:
+        return
+    key, groups = np.zeros(table.num_rows, np.int64), np.zeros(known.n_groups, np.int64)
+    unknown = lacking
+    for name, values, level_of in zip(names, known.values, known.level_of, strict=True):
+        place = _group_levels(table[name], values)
+        unknown, key = unknown | (place < 0), key * values.size + place
+        groups = groups * values.size + level_of
+    unknown |= ~np.isin(key, groups)
+    rows = np.flatnonzero(unknown & ~lacking)
+    combinations = zip(
+        *(table[name].take(pa.array(rows)).to_pylist() for name in names), strict=True
+    )
+    refused.add_each(
+        rows,
+        "the group ",
+        [shortened(", ".join(values)) for values in combinations],
+        f" was not in the history, which has {known.listed()}; map it to one of these, or start a "
+        f"program with a history that has it",
+    )
+
+
+def _check_length(column: Any, name: str, most: int, refused: Refusals) -> None:
+    compute = arrow("compute")
+    n = compute.fill_null(compute.utf8_length(column), 0).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(n > most)
+    counts = [f"{n[row]:,}" for row in rows]
+    refused.add_each(rows, f"{name!r} has ", counts, f" characters; the most is {most:,}")
+    nul = compute.fill_null(compute.match_substring(column, "\0"), False)
+    refused.add(_rows(nul), f"{name!r} holds a NUL character")
+
+
+def _numbers(column: Any, name: str, refused: Refusals) -> tuple[Any, NDArray[np.int64]]:
+    """Return a column as numbers; refuse and return the rows with anything else."""
+    values, strange = as_numbers(column)
+    why = f"{name!r} must be a number, got "
+    if arrow().types.is_string(column.type):
+        words = column.take(arrow().array(strange))
+        looks = arrow("compute").match_substring_regex(words, FORMATTED)
+        formatted = looks.to_numpy(zero_copy_only=False).astype(np.bool_)
+        shown = np.array([shortened(word) for word in words.to_pylist()], np.object_)
+        refused.add_each(strange[~formatted], why, shown[~formatted])
+        hint = ", so write it without separators or units"
+        refused.add_each(strange[formatted], why, shown[formatted], hint)
+    else:
+        refused.add(strange, f"{why}{kind_name(column.type)}")
+    refused.add(np.flatnonzero(np.isinf(values)), f"{name!r} is infinite")
+    return arrow().array(values), strange
+
+
+def _dates(column: Any, name: str, refused: Refusals) -> tuple[Any, NDArray[np.int64]]:
+    """Return a column as dates; refuse and return the rows with anything else."""
+    dates, strange = as_dates(column)
+    values = column.take(arrow().array(strange)).to_pylist()
+    shown = [shortened(str(value)) for value in values]
+    refused.add_each(strange, f"{name!r} must be a date such as 2031-01-31, got ", shown)
+    return dates, strange
+
+
+def _rows(mask: Any) -> NDArray[np.int64]:
+    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))

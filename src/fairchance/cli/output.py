@@ -1,0 +1,225 @@
+"""Printing: lines, tables and numbers for readers, JSON for programs, and the standard streams.
+
+All that commands print goes through ``Console``, ``print_error`` or ``print_json``, which escape
+characters that a terminal would obey.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import rich.console
+from rich.box import SIMPLE_HEAD
+from rich.console import JustifyMethod
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from fairchance.errors import InputError, visible
+from fairchance.words import share
+
+if TYPE_CHECKING:  # an extra, and slow to import
+    from fairchance.ledger.summary import Outcomes
+
+__all__ = [
+    "Console",
+    "binary_output",
+    "drop_output",
+    "interval",
+    "plain_data",
+    "print_error",
+    "print_json",
+    "print_lines",
+    "print_table",
+    "read_input",
+    "standard_streams",
+]
+
+
+class Console(rich.console.Console):
+    """A console that prints text as it is, with escapes for what a terminal would obey."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return the text to print; rich calls this for each string, also in tables."""
+        return super().render_str(visible(text), **options)
+
+
+def print_error(message: str) -> None:
+    """Print a message on standard error."""
+    print(f"fairchance: {visible(message)}", file=sys.stderr)
+
+
+def print_lines(lines: Iterable[str], *, to_stderr: bool = False, style: str | None = None) -> None:
+    """Print lines as they are; to standard error if a table goes to standard output."""
+    console = Console(stderr=to_stderr)
+    for line in lines:
+        console.print(line, style=style, soft_wrap=True)
+
+
+def print_table(
+    console: Console, title: str, titles: Sequence[str], rows: Iterable[Sequence[str]]
+) -> None:
+    r"""Print a table with names in the first column and numbers in the others.
+
+    If the window is too narrow, titles and numbers are broken between words, and names stay whole;
+    words are broken only if that is not enough.
+
+    Examples
+    --------
+    >>> console = Console(file=io.StringIO(), width=40)
+    >>> print_table(console, "Rounds", ("batch", "people"), [["2031-01", "1,000"]])
+    >>> for line in console.file.getvalue().split("\n"):
+    ...     if line.strip():
+    ...         print(line.strip())
+    Rounds
+    batch    people
+    ───────────────
+    2031-01   1,000
+    """
+    lines = [list(map(console.render_str, line)) for line in (titles, *rows)]
+    widths, gap = _widths(console, lines), 1
+    if not widths:
+        widths, gap = _widths(console, lines, gap=0), 0
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
+    for at, name in enumerate(lines[0]):
+        justify: JustifyMethod = "right" if at else "left"
+        width = widths[at] if widths else None
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=at == 0, width=width)
+    for line in lines[1:]:
+        table.add_row(*line)
+    console.print(table)
+
+
+def _widths(console: Console, lines: Sequence[Sequence[Text]], gap: int = 1) -> list[int]:
+    """Return widths of columns with names and words whole; empty if the window is too narrow."""
+    sizes = [
+        [Measurement.get(console, console.options, text) for text in column]
+        for column in zip(*lines, strict=True)
+    ]
+    least = [max(size.minimum for size in column) for column in sizes]
+    widths = [max(size.maximum for size in column) for column in sizes]
+    least[0] = widths[0]
+    room = console.width - 2 - (len(widths) - 1) * (1 + gap)  # edges, and spaces between columns
+    if sum(least) > room:
+        return []
+    while sum(widths) > room:
+        wide = [at for at in range(len(widths)) if widths[at] > least[at]]
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON; numbers that are not finite become null.
+
+    Examples
+    --------
+    >>> print_json({"fdr": float("nan"), "out": Path("decisions.csv")})
+    {
+     "fdr": null,
+     "out": "decisions.csv"
+    }
+    """
+    # An encoding such as cp1252 lacks letters, so everything is escaped there.
+    is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    text = json.dumps(plain_data(value), ensure_ascii=not is_unicode, indent=1)
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        if not line.isprintable():  # json escapes fewer characters than ``visible``
+            lines[at] = "".join(c if visible(c) == c else json.dumps(c)[1:-1] for c in line)
+    print("\n".join(lines))
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value with texts for paths and keys, and None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {str(key): plain_data(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_data(part) for part in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+# Numbers
+
+
+def interval(outcomes: Outcomes) -> str:
+    """Write the exact 95 % interval of the share of bad outcomes.
+
+    Examples
+    --------
+    >>> from fairchance.ledger.summary import Outcomes
+    >>> interval(Outcomes(37, 3, 0, 0))
+    '0.016–0.204'
+    """
+    if not outcomes.known:
+        return "–"
+    low, high = outcomes.interval
+    return f"{share(low)}–{share(high)}"
+
+
+# Standard streams
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    r"""Print letters that an encoding lacks as escapes, and end quietly if the reader is gone.
+
+    An encoding such as cp1252 has no α, and prints ``\u03b1``. Python's own warnings are printed
+    like our messages.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                yield
+        finally:
+            if sys.stdout is not None:  # it is None if the shell closed it
+                sys.stdout.flush()
+    except BrokenPipeError as error:
+        drop_output()
+        raise SystemExit(1) from error
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print_error(" ".join(str(message).split()))
+
+
+def drop_output() -> None:
+    """Discard what standard output could not write; Python would try again when it ends."""
+    with suppress(OSError, AttributeError):  # it is no file, or closed
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def read_input() -> bytes:
+    """Return all of standard input."""
+    if sys.stdin is None:
+        raise InputError("standard input is closed; send a file to it, or name one.")
+    return sys.stdin.buffer.read()
+
+
+def binary_output() -> BinaryIO:
+    """Return standard output for bytes, after everything printed so far."""
+    if sys.stdout is None:
+        raise InputError("standard output is closed; name a file.")
+    sys.stdout.flush()
+    return sys.stdout.buffer

@@ -1,0 +1,486 @@
+"""The decisions on a batch, and the record of a round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.core.saved import saved
+from fairchance.frames import to_frame
+from fairchance.notebook import Record, in_words
+from fairchance.words import amount, counted, people, percent, share
+
+__all__ = ["CertifiedRound", "CurvePoint", "Decisions", "GroupCount", "Round"]
+
+_SHOWN = 10  # decisions in a notebook
+
+
+@dataclass(frozen=True, repr=False)
+class Decisions:
+    """The decisions on one batch, in the order of its rows.
+
+    Attributes
+    ----------
+    ids
+        Ids of the applications.
+    accepted
+        Which applicants are accepted.
+    exploit
+        Which are in the exploit region; the others are in the explore region.
+    score
+        f_t's likelihood of the good outcome (in a round that follows the past policy, its
+        probability of acceptance).
+    propensity
+        Probability with which this round's policy accepted each applicant, given the batch: 1 or 0
+        in the exploit region, the inclusion probability of the draw in the explore region.
+    round
+        Number of the round, from 1.
+    backend
+        Kind of frame the caller works with.
+    certified
+        Whether the round carries a certificate (``CertifiedClassifier``).
+    group_mode
+        What groups may change: ``"aware"``, ``"blind"`` or ``"audit"``.
+    threshold
+        The score from which each applicant was accepted for sure; None if there is none.
+    reasons
+        Why each rejected applicant was rejected: columns with their contribution to the log-odds
+        of the score, the most negative first; None for accepted applicants. A ledger's ``Program``
+        fills it in; otherwise it is None as a whole.
+    unlike
+        Columns in which the batch is unlike the history or the last rounds, each an ``Unlike``.
+    """
+
+    ids: NDArray[np.generic]
+    accepted: NDArray[np.bool_]
+    exploit: NDArray[np.bool_]
+    score: NDArray[np.floating]
+    propensity: NDArray[np.float64]
+    round: int
+    backend: str = "numpy"
+    certified: bool = False
+    group_mode: str = field(default="aware", kw_only=True)
+    threshold: NDArray[np.floating] | None = field(default=None, kw_only=True)
+    reasons: Sequence[list[tuple[str, float]] | None] | None = field(default=None, kw_only=True)
+    unlike: tuple[Any, ...] = field(default=(), kw_only=True)
+
+    def __len__(self) -> int:
+        return int(self.accepted.shape[0])
+
+    def __repr__(self) -> str:
+        explored = int(self.explored.sum())
+        return (
+            f"Decisions(round {self.round}: {people(len(self))}, "
+            f"{int(self.accepted.sum()) - explored} exploited, {explored} explored)"
+        )
+
+    def _repr_html_(self) -> str:
+        accepted, explored = int(self.accepted.sum()), int(self.explored.sum())
+        columns = {name: values[:_SHOWN] for name, values in self.columns().items()}
+        del columns["round"]
+        return in_words(
+            f"Round {self.round}: {accepted:,} of {counted(len(self), 'applicant')} accepted, "
+            f"{explored:,} of them explored; {'certified' if self.certified else 'no certificate'}",
+            *map(str, self.unlike),
+            titles=[*columns],
+            rows=[[_shown(v) for v in row] for row in zip(*columns.values(), strict=True)],
+            left_out=max(0, len(self) - _SHOWN),
+        )
+
+    @property
+    def region(self) -> NDArray[np.str_]:
+        """``"exploit"`` or ``"explore"`` for each applicant."""
+        return np.where(self.exploit, "exploit", "explore")
+
+    @property
+    def explored(self) -> NDArray[np.bool_]:
+        """Which applicants were accepted by the exploration draw."""
+        return self.accepted & ~self.exploit
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a frame of the caller's kind, or of a named kind (pandas, polars, pyarrow).
+
+        For callers who work with arrays it is a structured array.
+        """
+        return to_frame(self.columns(), self.backend if backend is None else backend)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the decisions as named columns."""
+        threshold = {} if self.threshold is None else {"threshold": self.threshold}
+        return {
+            "id": self.ids,
+            "accepted": self.accepted,
+            "region": self.region,
+            "score": self.score,
+            **threshold,
+            "propensity": self.propensity,
+            "round": np.full(len(self), self.round),
+        }
+
+
+def _shown(value: Any) -> str:
+    """Return a value of a decision for readers."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return share(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
+@saved
+@dataclass(frozen=True)
+class Round(Record):
+    """The record of one round of Algorithm 1.
+
+    Attributes
+    ----------
+    round
+        Number of the round, from 1.
+    n_people, n_exploit_region
+        Size of the batch and of its exploit region.
+    n_exploited, n_explored
+        How many were accepted in the exploit region, and how many were explored.
+    alpha_exploit
+        The share of mistakes allowed to the exploited.
+    carried
+        Exploration budget carried to the next round, in applicants.
+    thresholds
+        Per group, the score from which applicants were accepted.
+    calibrated
+        Whether the thresholds were chosen on enough outcomes of our own logged decisions; if not,
+        they come from the history or the past policy, and no estimate is to be trusted.
+    n_outcomes
+        Labelled rows that the thresholds were chosen on.
+    effective_sample_size
+        (Σw)² / Σw² of these rows.
+    estimated_fdr
+        Their weighted share of bad among those f_t accepts; NaN if the past policy decides.
+    disparity
+        Largest difference between groups of a rate that the fairness constraint bounds, on these
+        rows; as a share of the largest rate if it bounds a ratio. 0 without a constraint, NaN if
+        the past policy decides.
+    feasible
+        Whether all constraints could be met on these rows.
+    note
+        What differs from the options, in one sentence; empty if nothing does.
+    group_mode
+        What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
+    n_unreachable, unreachable
+        How many of the explore region the limits (``Limited``) bar from exploration, in all
+        and per group; the promise of exploration does not cover them.
+    capped_share
+        Share of the rows that the thresholds were chosen on whose weight ``weight_cap`` changed.
+    uncapped_fdr
+        ``estimated_fdr`` of the same thresholds with uncapped weights.
+    follows
+        How the round follows the past policy (``first_round``); empty if f_t was learned.
+    """
+
+    round: int
+    n_people: int
+    n_exploit_region: int
+    n_exploited: int
+    n_explored: int
+    alpha_exploit: float
+    carried: float
+    thresholds: tuple[float, ...]
+    calibrated: bool
+    n_outcomes: int
+    effective_sample_size: float
+    estimated_fdr: float
+    disparity: float
+    feasible: bool
+    note: str
+    group_mode: str = field(default="aware", kw_only=True)
+    n_unreachable: int = field(default=0, kw_only=True)
+    unreachable: tuple[int, ...] = field(default=(), kw_only=True)
+    capped_share: float = field(default=0.0, kw_only=True)
+    uncapped_fdr: float = field(default=float("nan"), kw_only=True)
+    follows: str = field(default="", kw_only=True)
+
+    _noun = "round"
+
+    def _lead(self) -> str:
+        return _round_lead(self.round, "", self.n_people, self.n_exploited + self.n_explored)
+
+    def _row(self) -> dict[str, Any]:
+        return {
+            "round": self.round,
+            "applied": f"{self.n_people:,}",
+            "accepted": f"{self.n_exploited + self.n_explored:,}",
+            "explored": f"{self.n_explored:,}",
+            "mistakes allowed": percent(self.alpha_exploit),
+            "mistakes estimated": percent(self.estimated_fdr),
+            "outcomes": f"{self.n_outcomes:,}",
+        }
+
+    def _notes(self) -> Iterator[str]:
+        yield self.note
+        yield (
+            "Mistakes are the share of bad among applicants accepted by their score, without the "
+            "explored."
+        )
+        if not self.calibrated:
+            yield "Thresholds do not rest on enough own outcomes: do not trust the estimate."
+        if not self.feasible:
+            yield "The constraints could not all be met."
+        if self.n_unreachable:
+            yield _barred(self.n_unreachable)
+
+
+def _round_lead(number: int, more: str, n_people: int, n_accepted: int) -> str:
+    return f"Round {number}{more}: {n_accepted:,} of {counted(n_people, 'applicant')} accepted"
+
+
+def _barred(n: int) -> str:
+    return f"Limits bar {counted(n, 'applicant')} from exploration."
+
+
+@dataclass(frozen=True)
+class GroupCount(Record):
+    """Counts of one group in one round.
+
+    Attributes
+    ----------
+    round
+        Number of the round, from 1.
+    attribute
+        Name of the protected attribute; names of all if combinations are counted.
+    group
+        The group: a value of the attribute, or a combination of values.
+    n_people, n_accepted, n_explored
+        How many applied, were accepted, and were accepted though not for sure.
+    """
+
+    round: int
+    attribute: str
+    group: Any
+    n_people: int
+    n_accepted: int
+    n_explored: int
+
+    _noun = "group count"
+
+    def _row(self) -> dict[str, Any]:
+        return {
+            "round": self.round,
+            "attribute": self.attribute,
+            "group": self.group,
+            "applied": f"{self.n_people:,}",
+            "accepted": f"{self.n_accepted:,}",
+            "explored": f"{self.n_explored:,}",
+        }
+
+
+@saved
+@dataclass(frozen=True)
+class Correction(Record):
+    """A replaced outcome.
+
+    Attributes
+    ----------
+    id
+        Id of the application.
+    round
+        The last round before the correction; 0 is before the first.
+    before, after
+        Outcomes, in the labels of the history; ``before`` is None for a withdrawn applicant.
+    """
+
+    id: Any
+    round: int
+    before: Any
+    after: Any
+
+    _noun = "correction"
+
+    def _row(self) -> dict[str, Any]:
+        before = "–" if self.before is None else self.before
+        return {"id": self.id, "after round": self.round, "before": before, "now": self.after}
+
+
+@saved
+@dataclass(frozen=True)
+class CurvePoint(Record):
+    """What the certified rule would earn at a bound on mistakes other than α, or at α.
+
+    Attributes
+    ----------
+    bound
+        The bound.
+    share
+        The best share of applicants that the best allowed policy accepts for sure: the certified
+        one of largest estimated utility or, if none is certified, the one that looks best; 0 if
+        none looks allowed.
+    earned
+        Its estimated utility per applicant, less that of accepting none.
+    estimated_fdr
+        Its estimated FDR.
+    certified
+        Whether its FDR is at most the bound with confidence 1 − δ. Each point has this confidence
+        by itself, not all of them together.
+    """
+
+    bound: float
+    share: float
+    earned: float
+    estimated_fdr: float
+    certified: bool
+
+    _noun = "bound"
+
+    def _row(self) -> dict[str, Any]:
+        return {
+            "mistakes at most": percent(self.bound),
+            "accepted for sure": percent(self.share),
+            "earned per applicant": amount(self.earned),
+            "mistakes estimated": percent(self.estimated_fdr),
+            "certified": "yes" if self.certified else "no",
+        }
+
+
+@saved
+@dataclass(frozen=True)
+class CertifiedRound(Record):
+    """The record of a round of the certified method: its policy, its promise and its evidence.
+
+    Attributes
+    ----------
+    round
+        Number of the round, from 1.
+    group
+        The group that the certificate is about; None for all applicants together.
+    status
+        ``"certified"``: with confidence 1 − δ the policy's FDR is at most α. ``"pilot"``: no
+        promise.
+    n_people, n_accepted
+        Number of applicants in the batch, and of accepted ones.
+    ladder
+        Number of the frozen ranking, from 0.
+    share
+        q: the best share of applicants that the policy accepts for sure.
+    log_wealth, threshold
+        Evidence for the policy, and the evidence that a certificate needs. The threshold is
+        infinite if the policy lies inside the start of its ladder, where none can be certified.
+    certified_from, certified_to
+        The smallest and the largest certified share of the deployed ladder; NaN if none is
+        certified.
+    next_share, next_log_wealth, next_threshold
+        Share, evidence and needed evidence of the policy that may be certified next: after a
+        certified round the next rung of the ladder, after a pilot the policy of any ladder that is
+        nearest to a certificate.
+    more_outcomes
+        About how many more outcomes that policy needs if they are like those so far; NaN if that is
+        unknown.
+    delta_spent
+        Part of δ given to ladders so far.
+    n_outcomes
+        Outcomes of our own decisions known before the round.
+    estimated_fdr
+        Weighted share of bad outcomes under the deployed policy, a point estimate.
+    message
+        A message for the user; empty in a certified round that can explore every applicant and
+        whose tests are not held up by missing outcomes.
+    group_mode
+        What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
+    n_unreachable
+        Applicants who are not accepted for sure and are barred from exploration by the limits of
+        the strategy.
+    n_tested
+        Accepted applicants whose outcomes the present tests rest on, missing ones counted as bad.
+    next_n_tested
+        The same for the ladder of ``next_share``. If it is positive and ``more_outcomes`` is NaN,
+        the outcomes so far do not support a certificate.
+    tests_began
+        The round with which the present tests began: 1, or the round after certificates and
+        evidence were last dropped.
+    restart_reason
+        Why they were dropped: ``"correction"`` of an outcome that had been tested, ``"drift"``
+        noticed by the monitor, or ``""`` if they never were.
+    curve
+        What the rule would earn at several bounds, α among them, in rising order; empty while too
+        few outcomes are known.
+    """
+
+    round: int
+    group: Any
+    status: str
+    n_people: int
+    n_accepted: int
+    ladder: int
+    share: float
+    log_wealth: float
+    threshold: float
+    certified_from: float
+    certified_to: float
+    next_share: float
+    next_log_wealth: float
+    next_threshold: float
+    more_outcomes: float
+    delta_spent: float
+    n_outcomes: int
+    estimated_fdr: float
+    message: str
+    group_mode: str = field(default="aware", kw_only=True)
+    n_unreachable: int = field(default=0, kw_only=True)
+    n_tested: int = field(default=0, kw_only=True)
+    next_n_tested: int = field(default=0, kw_only=True)
+    tests_began: int = field(default=1, kw_only=True)
+    restart_reason: str = field(default="", kw_only=True)
+    curve: tuple[CurvePoint, ...] = field(default=(), kw_only=True)
+
+    @property
+    def _noun(self) -> str:
+        return "round" if self.group is None else "record"
+
+    def _lead(self) -> str:
+        more = f", {self.status}" if self.group is None else f", group {self.group}, {self.status}"
+        return _round_lead(self.round, more, self.n_people, self.n_accepted)
+
+    def _row(self) -> dict[str, Any]:
+        return {
+            "round": self.round,
+            **({} if self.group is None else {"group": self.group}),
+            "status": self.status,
+            "applied": f"{self.n_people:,}",
+            "accepted": f"{self.n_accepted:,}",
+            "outcomes": f"{self.n_outcomes:,}",
+            "evidence": self._evidence,
+            "mistakes estimated": percent(self.estimated_fdr),
+        }
+
+    @property
+    def _evidence(self) -> str:
+        """The evidence as a share of what a certificate needs."""
+        if math.isinf(self.threshold):
+            return "–"  # no certificate is possible here
+        return percent(max(0.0, self.log_wealth) / self.threshold)
+
+    def _notes(self) -> Iterator[str]:
+        if self.status == "certified":
+            yield (
+                "Promise: with confidence 1 − δ, at most a share α of those that this policy "
+                "accepts are bad."
+            )
+            yield (
+                f"Evidence: {self._evidence} of what the certificate needs, from "
+                f"{counted(self.n_tested, 'outcome')} in the tests."
+            )
+            if not math.isnan(self.more_outcomes):
+                more = counted(math.ceil(self.more_outcomes), "more outcome")
+                yield f"A certificate for more applicants needs about {more} like those so far."
+        elif not self.message:
+            yield "A pilot: nothing is promised."
+        yield self.message
+        if self.n_unreachable:
+            yield _barred(self.n_unreachable)
+        if self.curve:
+            yield "The table has what the rule would earn at several bounds on mistakes."
+
+    def _repr_html_(self) -> str:
+        rows = [point._row() for point in self.curve] or [self._row()]
+        values = [[*row.values()] for row in rows]
+        return in_words(self._lead(), *self._notes(), titles=[*rows[0]], rows=values)

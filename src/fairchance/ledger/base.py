@@ -1,0 +1,570 @@
+"""The contract of a ledger, in prose and as classes; ``fairchance.testing`` has it as tests.
+
+**Facts.** A program is a chain of entries, numbered from 1. An entry records one event, or a batch
+of the same: the program's settings, the history, a policy, a batch with its decisions, a
+certificate, outcomes, corrections, overrides, holds, erasures, or a state to continue from. Its
+rows are the applicants, their group values (apart), the decisions and so on. An entry never
+changes; a mistake is corrected by appending another.
+
+**Durability.** If ``writing`` ends without an exception, everything appended in it survives the end
+of the process and of the machine. Otherwise nothing of it is recorded.
+
+**Order.** Entries have consecutive numbers in the order in which they became durable. Applicants
+have consecutive numbers too, from 0, in the order of their batches and of the rows in a batch.
+
+**Idempotency.** A program has at most one entry of a kind and a key. Appending another raises, so a
+caller who is not sure calls ``entry`` first, inside the same ``writing``.
+
+**Concurrency.** At most one caller writes to a program at a time; others wait in ``writing``, and
+then see everything written before. Readers never wait, and see whole entries only.
+
+**Outcomes** can be recorded for applicants whom the decision, or its newest override, accepts. A
+recorded outcome can be replaced by a correction only. An accepted applicant without an outcome is
+pending.
+
+**States** are stored to continue from, and each holds all applicants. Appending one deletes the
+content of those that are not needed any more (``kept_states``); their digests remain.
+
+**Erasure** is the only other operation that deletes: names, features, group values and reasons of
+the given applicants, with the salts of their digests, and the content of every state stored before,
+since states hold applicants too. Decisions, outcomes and digests remain, and an entry records who
+was erased and why. The chain is still complete, and the names may be used again. A hold lists
+applicants by number in its header, as does its end; ``retention`` decides who may be erased when.
+
+**Proof.** Every row has a digest (``chain``), and an entry's hash covers the digests of its rows.
+``stored`` and ``stored_digests`` return both as they are kept, even if damaged, and ``uncovered``
+names a row that belongs to no entry; ``verification`` compares them.
+
+**Errors.** ``LedgerError`` if the database fails, has another version, or lacks the program;
+``InputError`` if an argument does not fit. After either, nothing was recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from reprlib import repr as shown
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.errors import InputError, LedgerError
+from fairchance.ledger.chain import Checkpoint, RowDigests, StoredRows
+from fairchance.people.ids import is_text
+
+__all__ = ["KINDS", "LONGEST", "STATES", "DecisionRows", "Entry", "Facts", "HeadCounts", "Ledger"]
+__all__ += ["ListedRows", "OutcomeRows", "OverrideRows", "PeopleRows", "Reader", "Standing"]
+__all__ += ["Writer", "check_about", "check_name", "check_program_name", "check_text"]
+__all__ += ["kept_states", "to_json"]
+
+KINDS = (
+    "program",
+    "history",
+    "policy",
+    "batch",
+    "outcomes",
+    "correction",
+    "override",
+    "hold",
+    "erasure",
+    "snapshot",
+    "certificate",
+)
+STATES = ("good", "bad", "indeterminate")
+LONGEST_JSON = 2**24  # characters of a header, or of the texts or groups of one applicant
+LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One link of a program's chain.
+
+    Attributes
+    ----------
+    number
+        Its place in the chain, from 1.
+    kind, key
+        One of ``KINDS``, and the caller's name for it; no two of a kind share a key.
+    at, by
+        The time (UTC, ISO 8601) and the author.
+    header
+        Facts about the entry as a whole, as JSON.
+    content, previous, hash
+        The hash of its rows, the hash of the entry before, and the hash of all of this.
+    """
+
+    number: int
+    kind: str
+    key: str
+    at: str
+    by: str
+    header: str
+    content: bytes
+    previous: bytes
+    hash: bytes
+
+    @property
+    def says(self) -> dict[str, Any]:
+        """The header; ``LedgerError`` if it cannot be read, or lacks a key that is looked up."""
+        if len(self.header) > LONGEST_JSON:
+            raise _illegible(self.number, f"its header has more than {LONGEST_JSON:,} characters")
+        try:
+            values = json.loads(self.header, object_hook=lambda part: _Header(part, self.number))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise _illegible(self.number, str(error)) from error
+        if not isinstance(values, _Header):
+            raise _illegible(self.number, "its header is no JSON object")
+        return values
+
+    @property
+    def people_range(self) -> range:
+        """The numbers of the applicants that this entry adds."""
+        rows = self.says["rows"]
+        return range(rows["first"], rows["first"] + rows["n"])
+
+    @property
+    def when(self) -> datetime:
+        """The time of the entry; ``LedgerError`` if it cannot be read."""
+        try:
+            return datetime.fromisoformat(self.at)
+        except (ValueError, TypeError) as error:
+            raise _illegible(self.number, str(error)) from error
+
+
+class _Header(dict[str, Any]):
+    """A part of a header; a missing key means a damaged ledger, so it raises ``LedgerError``."""
+
+    def __init__(self, values: Any, entry: int = 0) -> None:  # dataclasses copy with one argument
+        super().__init__(values)
+        self._entry = entry
+
+    def __missing__(self, name: str) -> Any:
+        raise _illegible(self._entry, f"its header lacks {name!r}")
+
+
+def _illegible(entry: int, why: str) -> LedgerError:
+    return LedgerError(f"entry {entry} cannot be read ({why}); verify the ledger.")
+
+
+@dataclass(frozen=True)
+class PeopleRows:
+    """Applicants, column by column, with None for erased values.
+
+    ``groups`` is None for a program without groups, otherwise a JSON text per applicant.
+    ``reasons`` is None if none were recorded, otherwise the reasons of each rejected applicant
+    (``fairchance.people.reasons``) and None for the others.
+    """
+
+    applications: Sequence[str | None]
+    numbers: Sequence[bytes | None]
+    texts: Sequence[str | None]
+    groups: Sequence[str | None] | None = None
+    reasons: Sequence[bytes | None] | None = None
+
+    def __len__(self) -> int:
+        return len(self.applications)
+
+
+@dataclass(frozen=True)
+class DecisionRows:
+    """Decisions on the applicants of an entry, with NaN for a missing score or probability.
+
+    ``threshold`` is the score from which an applicant was accepted with certainty, ``fold`` the
+    part of the data that an accepted applicant belongs to; None if the classifier has none.
+    """
+
+    round: int
+    accepted: Bools
+    exploit: Bools
+    score: Floats
+    propensity: Floats
+    threshold: Floats | None = None
+    fold: Ints | None = None
+
+
+@dataclass(frozen=True)
+class OutcomeRows:
+    """Outcomes (``STATES``) by number of the applicant."""
+
+    persons: Ints
+    states: Sequence[str]
+
+
+@dataclass(frozen=True)
+class OverrideRows:
+    """Decisions that were replaced by hand, with a reason for each."""
+
+    persons: Ints
+    accepted: Bools
+    reasons: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The rows of an entry; None for a table without rows. Applicants come with decisions."""
+
+    people: PeopleRows | None = None
+    decisions: DecisionRows | None = None
+    outcomes: OutcomeRows | None = None
+    overrides: OverrideRows | None = None
+    erased: Ints | None = None
+    payload: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The present status of some applications, in the given order.
+
+    Attributes
+    ----------
+    persons
+        Numbers of the applicants, −1 for unknown applications.
+    round
+        The round that decided, 0 for the history.
+    accepted
+        Whether each one is accepted, by the decision or its newest override.
+    overridden
+        Whether the decision was overridden.
+    states
+        The newest outcome, None while pending.
+    exploit, score
+        Of the program's decision: whether it was in the exploit region, and the score.
+    """
+
+    persons: Ints
+    round: Ints
+    accepted: Bools
+    overridden: Bools
+    states: list[str | None]
+    exploit: Bools
+    score: Floats
+
+
+@dataclass(frozen=True)
+class HeadCounts:
+    """The number of applicants of each kind, a row per kind, column by column.
+
+    Attributes
+    ----------
+    round
+        The round that decided, 0 for the history.
+    accepted, exploit
+        The decision, and whether it was in the exploit region.
+    override
+        The newest override: 1 accepted, 0 rejected, −1 if there is none.
+    state
+        The place of the newest outcome in ``STATES``, −1 if there is none.
+    groups
+        Group values as JSON; None for erased applicants, and without groups.
+    n
+        The number of applicants.
+    """
+
+    round: Ints
+    accepted: Bools
+    exploit: Bools
+    override: Ints
+    state: Ints
+    groups: Sequence[str | None]
+    n: Ints
+
+
+@dataclass(frozen=True)
+class ListedRows:
+    """Applicants of one entry with consecutive numbers, and all that is known of them by now.
+
+    ``overrides`` has the newest decision by hand, its reason and its entry, ``outcomes`` the newest
+    state and its entry; None for applicants without.
+    """
+
+    people: PeopleRows
+    decisions: DecisionRows
+    overrides: Sequence[tuple[bool, str, int] | None]
+    outcomes: Sequence[tuple[str, int] | None]
+
+
+class Reader(ABC):
+    """A consistent view of one program."""
+
+    @abstractmethod
+    def head(self) -> Checkpoint:
+        """Return the end of the chain."""
+
+    @abstractmethod
+    def entry(self, kind: str, key: str) -> Entry | None:
+        """Return the entry of a kind and key, if there is one."""
+
+    @abstractmethod
+    def entries(self, after: int = 0, *, kind: str | None = None) -> Iterator[Entry]:
+        """Yield entries after a number, in order, all or those of a kind."""
+
+    @abstractmethod
+    def newest_first(self, kind: str) -> Iterator[Entry]:
+        """Yield entries of a kind from the last to the first, reading one at a time."""
+
+    @abstractmethod
+    def n_people(self) -> int:
+        """Return the number of applicants, including the history."""
+
+    @abstractmethod
+    def facts(self, entry: Entry) -> Facts:
+        """Return the rows of an entry."""
+
+    @abstractmethod
+    def standing(self, applications: Sequence[str]) -> Standing:
+        """Return the status of applications, in their order."""
+
+    @abstractmethod
+    def names(self, persons: Ints) -> list[str | None]:
+        """Return the applications of applicants, None for the erased."""
+
+    @abstractmethod
+    def overridden_by(self, persons: Ints) -> Ints:
+        """Return the entry of each applicant's newest override, −1 if there is none."""
+
+    @abstractmethod
+    def stored(self, entry: Entry) -> StoredRows:
+        """Return the rows of an entry as they are stored, even if they are damaged."""
+
+    @abstractmethod
+    def stored_digests(self, entry: Entry) -> RowDigests:
+        """Return the stored digests of an entry's rows."""
+
+    @abstractmethod
+    def stored_payload(self, entry: Entry) -> tuple[bytes | None, bytes | None]:
+        """Return the payload of an entry and its stored digest, None for each that is missing."""
+
+    @abstractmethod
+    def erased_between(self, first: int, end: int) -> set[int]:
+        """Return the applicants from a number to before another who are in an erasure entry."""
+
+    @abstractmethod
+    def uncovered(self) -> str | None:
+        """Describe a stored row that belongs to no entry; None if there is none."""
+
+    @abstractmethod
+    def head_counts(self, *, groups: bool = True) -> HeadCounts:
+        """Count applicants by round, decision, override, outcome and, if wanted, groups."""
+
+    @abstractmethod
+    def awaited(self, entry: Entry, *, groups: bool = False) -> list[tuple[str, str]]:
+        """Return the applications of a batch that were accepted and have no outcome, in order.
+
+        Without overridden and erased applicants; with their group values as JSON if wanted, else
+        with empty text.
+        """
+
+    @abstractmethod
+    def sizes(self, kind: str) -> dict[int, int]:
+        """Return the number of applicants of each correction, override or erasure, by entry."""
+
+    @abstractmethod
+    def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
+        """Return the applicants of one entry from a number to before another."""
+
+
+def kept_states(reader: Reader) -> set[int]:
+    """Return the states whose content is kept: the last two, and the first after an erasure.
+
+    Learning again begins with the history, and after an erasure with the first state that lacks the
+    erased applicants. States before the last erasure have no content.
+    """
+    erasure = next(reader.newest_first("erasure"), None)
+    since = 0 if erasure is None else erasure.number
+    states = [entry.number for entry in reader.entries(since, kind="snapshot")]
+    return {*states[-2:], *(states[:1] if erasure else ())}
+
+
+class Writer(Reader):
+    """A view to which one caller at a time can append."""
+
+    @abstractmethod
+    def append(
+        self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
+    ) -> Entry:
+        """Append an entry with its rows; ``key`` None takes the entry's number.
+
+        Raises
+        ------
+        InputError
+            If the key or an application exists already, or if an outcome is for an applicant who
+            is not accepted, or who has one already (or none yet, for a correction).
+        """
+
+
+class Ledger(ABC):
+    """A store of programs; ``clock`` returns the time (in UTC) at which entries are written."""
+
+    clock: Callable[[], datetime]
+
+    @abstractmethod
+    def programs(self) -> list[str]:
+        """Return the names of all programs, sorted."""
+
+    def named(self, program: str | None) -> str:
+        """Return a program's name; None means the only one, and raises if there are others."""
+        if program is not None:
+            return program
+        names = self.programs()
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            raise LedgerError("the ledger has no program; fairchance init starts one.")
+        listed = ", ".join(map(repr, names))
+        raise LedgerError(
+            f"the ledger has {len(names)} programs, {listed}; name one of these (--program)."
+        )
+
+    @abstractmethod
+    def creating(self, name: str) -> AbstractContextManager[Writer]:
+        """Write the first entries of a new program; a name in use raises ``InputError``."""
+
+    @abstractmethod
+    def reading(self, program: str) -> AbstractContextManager[Reader]:
+        """Read one program."""
+
+    @abstractmethod
+    def writing(self, program: str) -> AbstractContextManager[Writer]:
+        """Write to one program: all of it or, if the block raises, nothing."""
+
+    @abstractmethod
+    def own_check(self) -> tuple[str | None, str | None]:
+        """Return what is wrong with the database itself, in a sentence, and what is not checked.
+
+        Its tables must be those that this version makes, and its own checks of pages and indexes
+        must pass; what it cannot check is in words, such as "indexes".
+        """
+
+    @abstractmethod
+    def compact(self, *, lock: bool = True) -> None:
+        """Write the ledger's files anew, so that erased applicants are in none of them.
+
+        Parameters
+        ----------
+        lock
+            Also if others cannot even read meanwhile; if False, such a ledger is left as it is.
+
+        Raises
+        ------
+        LedgerError
+            If something of them may be left.
+        """
+
+
+def to_json(value: Any) -> str:
+    """Return JSON with sorted keys; floats that JSON lacks become text.
+
+    Examples
+    --------
+    >>> to_json({"b": float("nan"), "a": np.int64(1)})
+    '{"a":1,"b":"nan"}'
+    """
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case np.generic():
+            return _plain(value.item())
+        case float() if not math.isfinite(value):
+            return str(value)
+        case dict():
+            return {str(name): _plain(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_plain(part) for part in value]
+        case _:
+            return value
+
+
+def check_text(what: str, values: Sequence[str | None], longest: int | None = None) -> None:
+    """Raise unless each value is text that every database keeps unchanged, and not too long.
+
+    Examples
+    --------
+    >>> check_text("a key", ["2025-01", "2025-02"], longest=7)
+    """
+    if None in values or not is_text("".join(values)):  # type: ignore[arg-type]
+        strange = next(value for value in values if value is None or not is_text(value))
+        raise InputError(
+            f"{what} must be text without the character NUL and without half a surrogate pair, "
+            f"got {shown(strange)}; change it."
+        )
+    if longest is not None and max(map(len, values), default=0) > longest:  # type: ignore[arg-type]
+        longer = next(value for value in values if len(value or "") > longest) or ""
+        raise InputError(
+            f"{what} may have {longest} characters, got {len(longer):,} in {shown(longer)}; "
+            f"shorten it."
+        )
+
+
+def check_name(what: str, name: str, longest: int | None = LONGEST) -> None:
+    """Raise unless a name passes ``check_text`` and is not empty.
+
+    Examples
+    --------
+    >>> check_name("a key", "")
+    Traceback (most recent call last):
+    fairchance.errors.InputError: a key must have at least one character, got ''; give one.
+    """
+    check_text(what, [name], longest)
+    if not name:
+        raise InputError(f"{what} must have at least one character, got ''; give one.")
+
+
+def check_program_name(name: str) -> None:
+    """Raise unless a new program may have this name; checkpoints lose white space around it.
+
+    Examples
+    --------
+    >>> check_program_name("lender")
+    """
+    what = "a program's name"
+    check_name(what, name)
+    if name != name.strip():
+        raise InputError(
+            f"{what} must not begin or end with white space, which a checkpoint would lose, got "
+            f"{shown(name)}; remove it."
+        )
+
+
+def check_about(about: Any) -> None:
+    """Raise unless ``about`` can be kept with an entry: None, or a dictionary that JSON can hold.
+
+    Examples
+    --------
+    >>> check_about({"reviewed": True, "tickets": [12, 17]})
+    """
+    try:
+        fits = about is None or (isinstance(about, dict) and bool(to_json(about)))
+    except (TypeError, ValueError, RecursionError):
+        fits = False
+    if not fits:
+        raise InputError(
+            f"about must be a dictionary of text, numbers, truth values, lists and dictionaries, "
+            f"got {shown(about)}; convert its values."
+        )
+    check_text("text in about", [*_texts_in(about)])
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yield every text of a JSON value, keys included."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, part in value.items():
+                yield str(name)
+                yield from _texts_in(part)
+        case list() | tuple():
+            for part in value:
+                yield from _texts_in(part)

@@ -1,0 +1,453 @@
+"""A program's configuration, read from a TOML file; nothing in it is imported or evaluated.
+
+``program_example.toml`` in this folder explains every key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fairchance.core.sizes import read_toml
+from fairchance.errors import InputError
+from fairchance.ledger.base import STATES, check_program_name
+from fairchance.ledger.config_classifiers import (
+    CLASSIFIERS,
+    LIMITS,
+    build_classifier,
+)
+from fairchance.ledger.config_values import (
+    CURRENCY,
+    LABELS,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    ChoiceValue,
+)
+from fairchance.ledger.retention import MONTHS, MOST_MONTHS
+
+__all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
+
+# Which features may be missing: those that are missing in the history, all, or none.
+MISSING = ("as-in-history", "anywhere", "refuse")
+_TABLES: dict[str, dict[str, Any]] = {
+    "program": {"name": TEXT, "currency": CURRENCY},
+    "columns": {
+        "id": TEXT,
+        "outcome": TEXT,
+        "accepted": TEXT,
+        "groups": TEXTS,
+        "features": TEXTS,
+        "text": TEXTS,
+        "missing_values": LABELS,
+        "missing": ChoiceValue(MISSING),
+    },
+    "outcomes": {"good": LABELS, "bad": LABELS, "indeterminate": LABELS},
+    "classifier": {},  # by its kind
+    "limits": LIMITS,
+    "checks": {"stop": NUMBER, "warn": NUMBER},
+    "retention": {"months": WHOLE},
+}
+_REQUIRED = {
+    "columns": ("id", "outcome"),
+    "outcomes": ("good", "bad"),
+    "classifier": ("kind",),
+}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of a file by their role.
+
+    Attributes
+    ----------
+    id, outcome
+        The columns with ids and outcomes.
+    accepted
+        The column with past decisions; None if all applicants with an outcome were accepted.
+    groups, features
+        The protected attributes, and the columns that decisions use.
+
+    Examples
+    --------
+    >>> roles = Roles("id", "outcome", groups=("sex",), features=("income", "age"))
+    >>> Roles.read({"roles": roles.to_dict()}) == roles
+    True
+    """
+
+    id: str
+    outcome: str
+    accepted: str | None = None
+    groups: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+    @staticmethod
+    def read(about: Mapping[str, Any]) -> Roles | None:
+        """Return the roles in a program's ``about``; None if it was not made from a file."""
+        stored = about.get("roles")
+        if stored is None:
+            return None
+        return Roles(
+            stored["id"],
+            stored["outcome"],
+            stored["accepted"],
+            tuple(stored["groups"]),
+            tuple(stored["features"]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the roles as a program's ``about`` stores them."""
+        return {**asdict(self), "groups": list(self.groups), "features": list(self.features)}
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What the values in an outcome column mean.
+
+    Attributes
+    ----------
+    good, bad, indeterminate
+        The labels of each state, in the form of ``canonical``.
+
+    Examples
+    --------
+    >>> Labels(good=("repaid", "1"), bad=("default", "0")).by_state()["bad"]
+    ('default', '0')
+    """
+
+    good: tuple[str, ...]
+    bad: tuple[str, ...]
+    indeterminate: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        labels = (*self.good, *self.bad, *self.indeterminate)
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            raise InputError(
+                f"[outcomes] must give each label one meaning, got {twice!r} twice; remove one."
+            )
+
+    @staticmethod
+    def read(about: Mapping[str, Any]) -> Labels | None:
+        """Return the labels in a program's ``about``; None if it was not made from a file."""
+        stored = about.get("outcomes")
+        if stored is None:
+            return None
+        return Labels(**{state: tuple(stored.get(state, ())) for state in STATES})
+
+    @staticmethod
+    def canonical(label: object) -> str:
+        """Return the form in which labels are compared: 1, 1.0 and "1" are the same.
+
+        Examples
+        --------
+        >>> [Labels.canonical(label) for label in (1, 1.0, "1.00", True, "TRUE", " repaid ")]
+        ['1', '1', '1', 'true', 'true', 'repaid']
+        """
+        word = str(label).strip()
+        word = re.sub(r"^([+-]?\d+)\.0*$", r"\1", word)
+        return word.lower() if word.lower() in ("true", "false") else word
+
+    def by_state(self) -> dict[str, tuple[str, ...]]:
+        """Return the labels of each state."""
+        return {state: getattr(self, state) for state in STATES}
+
+    def listed(self) -> str:
+        """Return all labels as part of a sentence."""
+        return ", ".join(
+            f"{label!r} ({state})" for state, labels in self.by_state().items() for label in labels
+        )
+
+
+@dataclass(frozen=True)
+class Config:
+    """A program's configuration.
+
+    Attributes
+    ----------
+    source
+        Name of the file, for messages.
+    name
+        Name of the program.
+    roles
+        The columns by their role; ``features`` is empty if the file names none.
+    texts
+        Features that are text even if they look like numbers.
+    missing_values
+        Values that mean that a feature is missing.
+    missing
+        Which features may be missing, one of ``MISSING``.
+    labels
+        What the values in the outcome column mean.
+    settings, limits, checks
+        The tables [classifier], [limits] and [checks].
+    months
+        The retention period.
+    currency
+        The currency of the utility, for reports; empty if none is named.
+    """
+
+    source: str
+    name: str
+    roles: Roles
+    texts: tuple[str, ...]
+    missing_values: tuple[str, ...]
+    missing: str
+    labels: Labels
+    settings: dict[str, Any] = field(repr=False)
+    limits: dict[str, Any] = field(repr=False)
+    checks: dict[str, Any] = field(repr=False)
+    months: int = MONTHS
+    currency: str = ""
+
+    def features(self, names: list[str]) -> tuple[str, ...]:
+        """Return the features of a file: those named, or all columns without another role."""
+        if self.roles.features:
+            return self.roles.features
+        taken = {self.roles.id, self.roles.outcome, self.roles.accepted, *self.roles.groups}
+        features = tuple(name for name in names if name not in taken)
+        if not features:
+            raise InputError(
+                f"a history needs at least one feature, got the columns "
+                f"{', '.join(map(repr, names))}; add a column."
+            )
+        return features
+
+    def classifier(self) -> Any:
+        """Return the classifier.
+
+        Its ``random_state`` is the seed in the file, or drawn if there is none: then draws cannot
+        be predicted, and the ledger stores the seed.
+        """
+        seed = self.settings.get("seed", secrets.randbelow(2**31))
+        words = self.missing_values
+        numbers = (float(word) for word in words if re.fullmatch(r"-?\d+(\.\d+)?", word))
+        return build_classifier(
+            {**self.settings, "seed": seed}, self.limits, (*words, *numbers), self.checks
+        )
+
+    def about(self, features: tuple[str, ...], gaps: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return what a ledger stores of this in addition to the classifier.
+
+        Parameters
+        ----------
+        features
+            The features.
+        gaps
+            Those of them that are missing in the history.
+        """
+        may_be_missing = {"as-in-history": gaps, "anywhere": features, "refuse": ()}[self.missing]
+        roles = {**self.roles.to_dict(), "features": list(features)}
+        outcomes = {state: list(labels) for state, labels in self.labels.by_state().items()}
+        return {
+            "roles": roles,
+            "outcomes": outcomes,
+            "missing": list(may_be_missing),
+            "missing_values": list(self.missing_values),
+            "retention_months": self.months,
+        } | ({"currency": self.currency} if self.currency else {})
+
+
+def example_config() -> str:
+    """Return an example file in which every key is explained."""
+    example = resources.files("fairchance.ledger").joinpath("program_example.toml")
+    return example.read_text(encoding="utf-8")
+
+
+def read_config(path: str | Path) -> Config:
+    """Read a configuration.
+
+    Raises
+    ------
+    InputError
+        If it is not TOML, or if a key is unknown, missing or has a wrong value.
+    """
+    path = Path(path)
+    try:
+        content = read_toml(path)
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no file {str(path)!r}; fairchance init --example -o {path.name} writes one."
+        ) from None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path.name} cannot be read as TOML: {str(error).rstrip('.')}; repair it, or start "
+            f"with the file that fairchance init --example writes."
+        ) from error
+    try:
+        return _config(content, path.name)
+    except InputError as error:
+        raise InputError(f"in {path.name}: {error}") from error
+
+
+def _config(content: dict[str, Any], source: str) -> Config:
+    tables = _read_tables(content)
+    columns, outcomes = tables["columns"], tables["outcomes"]
+    roles = Roles(
+        columns["id"],
+        columns["outcome"],
+        columns.get("accepted"),
+        tuple(columns.get("groups", ())),
+        tuple(columns.get("features", ())),
+    )
+    labels = Labels(**{state: _labels(outcomes.get(state, ())) for state in STATES})
+    config = Config(
+        source,
+        tables["program"].get("name", "main"),
+        roles,
+        tuple(columns.get("text", ())),
+        _labels(columns.get("missing_values", ())),
+        columns.get("missing", MISSING[0]),
+        labels,
+        tables["classifier"],
+        tables["limits"],
+        tables["checks"],
+        tables["retention"].get("months", MONTHS),
+        tables["program"].get("currency", ""),
+    )
+    _check_roles(config)
+    check_program_name(config.name)
+    if not 0 <= config.months <= MOST_MONTHS:
+        raise InputError(
+            f"[retention] months must be from 0 to {MOST_MONTHS}, got {config.months}; change it."
+        )
+    if config.currency and not isinstance(config.settings.get("utility"), dict):
+        raise InputError(
+            f"[program] currency = {config.currency!r} has no effect, because [classifier] utility "
+            f"gives no sums of money; remove one, or write utility = {{ good = 200, bad = -500 }}."
+        )
+    config.classifier()  # raises now, before a history is read
+    return config
+
+
+def _check_roles(config: Config) -> None:
+    roles, mode = config.roles, config.settings.get("group_mode", "aware")
+    single = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
+    named = [*single, *roles.groups]
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"[columns] must give each column one role, got {twice!r} twice; name another column."
+        )
+    for name in roles.features:
+        if name in single or roles.features.count(name) > 1:
+            why = "is named twice" if name not in single else "is unknown when deciding"
+            raise InputError(f"[columns] features has {name!r}, which {why}; remove it.")
+        if name in roles.groups and mode != "aware":
+            raise InputError(
+                f"[columns] features has the group {name!r}, but with group_mode = {mode!r} no "
+                f"group changes a decision; remove one of them."
+            )
+    for name in config.texts:
+        if name in single or (roles.features and name not in roles.features):
+            raise InputError(f"[columns] text has {name!r}, which is not a feature; remove it.")
+
+
+def _labels(value: Any) -> tuple[str, ...]:
+    """Return a label or a list of labels in canonical form."""
+    return tuple(map(Labels.canonical, value if isinstance(value, list | tuple) else [value]))
+
+
+def _read_tables(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return all tables with their values checked; raise with all unknown and missing keys."""
+    strange = [name for name in content if name not in _TABLES]
+    if strange:
+        place = next((f"[{name}]" for name, keys in _TABLES.items() if strange[0] in keys), None)
+        _raise_all([_unknown("table", [f"[{name}]" for name in strange], _TABLES, "", place)])
+    for name, table in content.items():
+        if not isinstance(table, dict):
+            raise InputError(f"{name} must be a table of its own, [{name}], got {table!r}.")
+    tables = {name: content.get(name, {}) for name in _TABLES}
+    _raise_all(
+        [
+            f"[{name}] needs the key{'s' if len(lacking) > 1 else ''} {' and '.join(lacking)}, "
+            f"which {'are' if len(lacking) > 1 else 'is'} missing; got "
+            f"{', '.join(tables[name]) or 'nothing'}, so add {'them' if len(lacking) > 1 else 'it'}"
+            for name, required in _REQUIRED.items()
+            if (lacking := [key for key in required if key not in tables[name]])
+        ]
+    )
+    keys = {name: _keys_of(name, table) for name, table in tables.items()}
+    _raise_all(
+        [
+            *_of_another_kind(tables["classifier"], keys["classifier"]),
+            *(
+                _unknown(
+                    "key",
+                    [repr(key) for key in strange],
+                    keys[name],
+                    f" of [{name}]",
+                    next((f"[{table}]" for table in keys if strange[0] in keys[table]), None),
+                )
+                for name, table in tables.items()
+                if (strange := _strange_keys(name, table, keys[name]))
+            ),
+        ]
+    )
+    return {
+        name: {key: keys[name][key].read(f"[{name}] {key}", value) for key, value in table.items()}
+        for name, table in tables.items()
+    }
+
+
+def _keys_of(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    if name != "classifier":
+        return _TABLES[name]
+    kind = table["kind"].replace("_", "-") if isinstance(table["kind"], str) else table["kind"]
+    if kind not in CLASSIFIERS:
+        raise InputError(
+            f"[classifier] kind must be {' or '.join(map(repr, CLASSIFIERS))}, got "
+            f"{table['kind']!r}; choose one."
+        )
+    return CLASSIFIERS[kind]
+
+
+def _kinds_with(key: str) -> list[str]:
+    return [kind for kind, keys in CLASSIFIERS.items() if key in keys]
+
+
+def _of_another_kind(table: dict[str, Any], keys: dict[str, Any]) -> list[str]:
+    """Return a message about keys of another kind of classifier, if there are any."""
+    wrong = [key for key in table if key not in keys and _kinds_with(key)]
+    if not wrong:
+        return []
+    other, many = _kinds_with(wrong[0])[0], len(wrong) > 1
+    return [
+        f"[classifier] {' and '.join(wrong)} {'are keys' if many else 'is a key'} of kind = "
+        f"{other!r} and not of {table['kind']!r}; remove {'them' if many else 'it'}, or change "
+        f"the kind"
+    ]
+
+
+def _strange_keys(name: str, table: dict[str, Any], keys: dict[str, Any]) -> list[str]:
+    elsewhere = _kinds_with if name == "classifier" else lambda _: []
+    return [key for key in table if key not in keys and not elsewhere(key)]
+
+
+def _unknown(
+    what: str, names: list[str], known: Mapping[str, Any], where: str, place: str | None = None
+) -> str:
+    """Return a message about unknown names, with the known names that they resemble."""
+    near = [difflib.get_close_matches(name.strip("[]'\""), known, n=1) for name in names]
+    if len(names) == 1:
+        hint = f"it belongs in {place}; " if place else ""
+        hint = f"did you mean {near[0][0]}? " if near[0] else hint
+        return f"the {what} {names[0]}{where} is unknown; {hint}allowed are {', '.join(known)}"
+    listed = ", ".join(
+        f"{name} (did you mean {matches[0]}?)" if matches else name
+        for name, matches in zip(names, near, strict=True)
+    )
+    return f"the {what}s {listed}{where} are unknown; allowed are {', '.join(known)}"
+
+
+def _raise_all(problems: list[str]) -> None:
+    """Raise one error with all problems."""
+    if problems:
+        raise InputError("; also, ".join(problems) + ".")

@@ -1,0 +1,393 @@
+"""Classifiers, built from the tables [classifier], [limits] and [checks] of a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from sklearn.ensemble import HistGradientBoostingClassifier
+
+from fairchance.core.budget import ExploitOnly, FdrBudget, PowerSchedule
+from fairchance.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
+from fairchance.core.fairness import (
+    EqualizedOdds,
+    FalseDiscoveryRateParity,
+    FalseOmissionRateParity,
+    FalsePositiveRateParity,
+    SelectionRateParity,
+    TruePositiveRateParity,
+)
+from fairchance.core.limits import Above, Below, Limited, OneOf
+from fairchance.core.noise import OutcomeNoise
+from fairchance.core.strategies import EqualGroups, GroupShare, ScoreWeighted, Uniform
+from fairchance.core.utility import Accuracy, PositiveRate, Revenue
+from fairchance.errors import InputError
+from fairchance.learners.logistic import ConstrainedLogistic
+from fairchance.ledger.config_values import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    AnyOf,
+    ChoiceValue,
+    PlainValue,
+    TableList,
+    TableValue,
+)
+from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier, check_settings
+from fairchance.methods.certified.classifier import CertifiedClassifier
+from fairchance.methods.certified.rules import check_certified_settings
+from fairchance.people.likeness import Checks
+
+__all__ = [
+    "CLASSIFIERS",
+    "LIMITS",
+    "PAPER_TEXT",
+    "PARTIAL",
+    "build_classifier",
+    "why_useless",
+    "with_paper_text",
+]
+
+_CERTIFIED, PARTIAL = "certified", "partial-feedback"
+_NEVER = "never"  # a patience without end
+_NONE = "none"  # weights without a cap
+_DEFAULT, _LOGISTIC, _BOOSTING = "default", "logistic", "gradient-boosting"
+_LARGEST_SEED = 2**32 - 1  # the largest that numpy and scikit-learn accept
+_UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
+
+
+def _group_share(reading: Any = "quota", **within: Any) -> GroupShare:
+    return GroupShare(ScoreWeighted(**within), reading)
+
+
+_STRATEGIES: dict[str, Any] = {
+    "uniform": Uniform,
+    "score-weighted": ScoreWeighted,
+    "group-share": _group_share,
+    "equal-groups": EqualGroups,
+}
+_COVERAGE = {
+    "summed-acceptance": SummedAcceptance,
+    "mean-past-score": MeanPastScore,
+    "sum-of-g": SumOfG,
+}
+_FAIRNESS = {
+    "selection-rate": SelectionRateParity,
+    "true-positive-rate": TruePositiveRateParity,
+    "false-positive-rate": FalsePositiveRateParity,
+    "equalized-odds": EqualizedOdds,
+    "false-discovery-rate": FalseDiscoveryRateParity,
+    "false-omission-rate": FalseOmissionRateParity,
+}
+# Keys for a parameter of an object that another key names, with the words that take it: the key
+# strategy_beta is the parameter beta of a strategy.
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "strategy_beta": ("score-weighted", "group-share"),
+    "strategy_floor": ("score-weighted", "group-share"),
+    "strategy_reading": ("group-share",),
+    "coverage_threshold": tuple(_COVERAGE),
+    "coverage_reference_size": ("summed-acceptance",),
+    "fairness_difference": tuple(_FAIRNESS),
+    "fairness_ratio": tuple(_FAIRNESS),
+    "fairness_in": tuple(_FAIRNESS),
+}
+# Keys that have no effect beside a value of another key. A strategy also counts coverage by g.
+_IGNORED: dict[str, tuple[tuple[str, Any], ...]] = {
+    "weight_cap": (("weights", "none"),),
+    "constrain_fit": (("learner", _BOOSTING), ("operating_point", "searched")),
+    "fairness_in": (("learner", _BOOSTING),),
+    "strategy": (("explore", False),),
+}
+# What kind = "partial-feedback" uses if no key names another.
+_OWN = {"strategy": "score-weighted", "coverage": "summed-acceptance"}
+# What the paper's text says where our defaults differ; ``paper_text = true`` sets these.
+PAPER_TEXT: dict[str, Any] = {
+    "constrain_fit": True,
+    "coverage": "sum-of-g",
+    "strategy_reading": "product",
+    "weight_cap": _NONE,
+    "first_round": "cut",
+}
+
+_COMMON: dict[str, Any] = {
+    "kind": ChoiceValue((_CERTIFIED, PARTIAL)),
+    "alpha": NUMBER,
+    "utility": AnyOf(
+        (
+            TableValue({"good": NUMBER, "bad": NUMBER}, ("good", "bad")),
+            ChoiceValue(tuple(_UTILITIES)),
+        )
+    ),
+    "strategy": ChoiceValue(tuple(_STRATEGIES)),
+    "strategy_beta": NUMBER,
+    "strategy_floor": NUMBER,
+    "strategy_reading": ChoiceValue(("quota", "product")),
+    "learner": ChoiceValue((_DEFAULT, _LOGISTIC, _BOOSTING)),
+    "maturity": WHOLE,
+    "noise": TableValue({"bad_as_good": NUMBER, "good_as_bad": NUMBER}),
+    "group_mode": ChoiceValue(("aware", "blind", "audit")),
+    "group_as_feature": FLAG,
+    "attributes": ChoiceValue(("crossed", "side-by-side")),
+    "seed": PlainValue(
+        f"a whole number from 0 to {_LARGEST_SEED}",
+        lambda value: WHOLE.fits(value) and 0 <= value <= _LARGEST_SEED,
+    ),
+}
+CLASSIFIERS: dict[str, dict[str, Any]] = {
+    _CERTIFIED: {
+        **_COMMON,
+        "delta": NUMBER,
+        "horizon": WHOLE,
+        "ranks": ChoiceValue(("overall", "within-group")),
+        "certify": ChoiceValue(("overall", "per-group")),
+        "floor": NUMBER,
+        "patience": AnyOf((WHOLE, ChoiceValue((_NEVER,)))),
+        "monitor": NUMBER,
+    },
+    PARTIAL: {
+        **_COMMON,
+        "paper_text": FLAG,
+        "alpha_exploit": NUMBER,
+        "alpha_exploit_start": NUMBER,
+        "alpha_exploit_power": NUMBER,
+        "reserve": NUMBER,
+        "slack": NUMBER,
+        "min_selection_rate": NUMBER,
+        "explore": FLAG,
+        "coverage": ChoiceValue(tuple(_COVERAGE)),
+        "coverage_threshold": NUMBER,
+        "coverage_reference_size": WHOLE,
+        "fairness": ChoiceValue(tuple(_FAIRNESS)),
+        "fairness_difference": NUMBER,
+        "fairness_ratio": NUMBER,
+        "fairness_in": ChoiceValue(("thresholds", "fit")),
+        "thresholds": ChoiceValue(("shared", "per-group")),
+        "constraints": ChoiceValue(("joint", "per-group")),
+        "split": ChoiceValue(("half", "cross")),
+        "operating_point": ChoiceValue(("threshold", "searched")),
+        "weights": ChoiceValue(("acceptance", "none")),
+        "weight_cap": AnyOf((NUMBER, ChoiceValue((_NONE,)))),
+        "min_outcomes": WHOLE,
+        "first_round": ChoiceValue(("matched", "drawn", "cut", "learned")),
+        "constrain_fit": FLAG,
+    },
+}
+_VALUES = PlainValue(
+    "a list of numbers or words",
+    lambda value: (
+        isinstance(value, list)
+        and all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in value)
+    ),
+)
+LIMITS: dict[str, Any] = {
+    "max_risk": NUMBER,
+    "exposure": NUMBER,
+    "amount": AnyOf((NUMBER, TEXT)),
+    "exclude": TableList(
+        TableValue(
+            {"column": TEXT, "below": NUMBER, "above": NUMBER, "one_of": _VALUES}, ("column",)
+        )
+    ),
+}
+_RULES: dict[str, Any] = {"below": Below, "above": Above, "one_of": OneOf}
+# Keys that are options of the classifier under the same name.
+_SAME_NAME = (
+    "maturity",
+    "group_mode",
+    "group_as_feature",
+    "attributes",
+    "delta",
+    "horizon",
+    "ranks",
+    "certify",
+    "floor",
+    "patience",
+    "monitor",
+    "thresholds",
+    "constraints",
+    "split",
+    "operating_point",
+    "weights",
+    "weight_cap",
+    "min_outcomes",
+    "first_round",
+    "constrain_fit",
+)
+
+
+def build_classifier(
+    settings: dict[str, Any],
+    limits: dict[str, Any],
+    missing_values: tuple[Any, ...] = (),
+    checks: dict[str, Any] | None = None,
+) -> Any:
+    """Return the classifier that [classifier], [limits] and [checks] describe.
+
+    Parameters
+    ----------
+    settings, limits
+        The tables, as read; ``settings`` has a seed.
+    missing_values
+        Texts and numbers that mean that a feature is missing.
+    checks
+        The table, as read.
+
+    Examples
+    --------
+    >>> build_classifier({"kind": "certified", "alpha": 0.1, "seed": 7}, {})
+    CertifiedClassifier(alpha=0.1, random_state=7)
+    """
+    settings = with_paper_text(settings)
+    for key in settings:
+        reason = why_useless(key, settings)
+        if reason:
+            raise InputError(f"[classifier] {key} has no effect, because {reason}; remove it.")
+    options: dict[str, Any] = {
+        key: settings[key].replace("-", "_") if isinstance(settings[key], str) else settings[key]
+        for key in _SAME_NAME
+        if key in settings
+    }
+    options["utility"] = _utility(settings.get("utility"))
+    options["strategy"] = _limited(_made(_STRATEGIES, settings, "strategy"), limits)
+    options["noise"] = OutcomeNoise(**settings["noise"]) if "noise" in settings else None
+    options["random_state"] = settings["seed"]
+    options["missing_values"] = missing_values or None
+    options["checks"] = Checks(**checks) if checks else None
+    options["learner"] = _learner(settings)
+    if settings["kind"] == _CERTIFIED:
+        if "alpha" in settings:
+            options["alpha"] = settings["alpha"]
+        if options.get("patience") == _NEVER:
+            options["patience"] = None
+        certified = CertifiedClassifier(**options)
+        check_certified_settings(certified)
+        return certified
+    options["budget"] = _budget(settings)
+    options["coverage"] = _made(_COVERAGE, settings, "coverage")
+    fairness = _made(_FAIRNESS, settings, "fairness")
+    if settings.get("fairness_in") == "fit":
+        options["learner"] = ConstrainedLogistic(fairness=fairness)
+    else:
+        options["fairness"] = fairness
+    if options.get("weight_cap") == _NONE:
+        options["weight_cap"] = None
+    plain = PartialFeedbackClassifier(**options)
+    check_settings(plain)
+    return plain
+
+
+def with_paper_text(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the paper's choices in place of ``paper_text``, if that is on.
+
+    Keys that are set stay as they are, and choices without an effect beside them are left out.
+
+    Examples
+    --------
+    >>> with_paper_text({"paper_text": True, "coverage": "mean-past-score", "weights": "none"})
+    {'constrain_fit': True, 'coverage': 'mean-past-score', 'first_round': 'cut', 'weights': 'none'}
+    """
+    own = {key: value for key, value in settings.items() if key != "paper_text"}
+    if not settings.get("paper_text"):
+        return own
+    together = PAPER_TEXT | own
+    return {
+        key: value
+        for key, value in together.items()
+        if key in own or not why_useless(key, together)
+    }
+
+
+def why_useless(key: str, settings: Mapping[str, Any]) -> str:
+    """Return why a key has no effect beside the others; empty if it has one.
+
+    Examples
+    --------
+    >>> why_useless("weight_cap", {"weight_cap": 5, "weights": "none"})
+    "weights = 'none'"
+    """
+    part = key.partition("_")[0]
+    own = _OWN if settings.get("kind", PARTIAL) == PARTIAL else {}
+    if key in _PARAMETERS:
+        word = settings.get(part, own.get(part))
+        if word not in _PARAMETERS[key]:
+            return f"{part} is missing" if word is None else f"{part} = {word!r}"
+    if part == "strategy" and settings.get("coverage") != "sum-of-g":
+        key = part
+    for other, value in _IGNORED.get(key, ()):
+        if settings.get(other) == value and settings.get(key) is not False:
+            return f"{other} = {value!r}"
+    if key in ("alpha_exploit_start", "alpha_exploit_power", "reserve"):
+        constant = settings.get("alpha_exploit")
+        return f"alpha_exploit = {constant} is constant" if constant is not None else ""
+    return ""
+
+
+def _utility(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return None if value is None else _UTILITIES[value]()
+    if not value["good"] > 0 > value["bad"]:
+        raise InputError(
+            f"[classifier] utility must be above 0 for good and below 0 for bad applicants, got "
+            f"good = {value['good']} and bad = {value['bad']}; write a loss of 500 as -500."
+        )
+    return Revenue(gain=value["good"], loss=-value["bad"])
+
+
+def _limited(strategy: Any, limits: dict[str, Any]) -> Any:
+    if not limits:
+        return strategy
+    rules = [_rule(row) for row in limits.get("exclude", ())]
+    return Limited(
+        strategy,
+        max_risk=limits.get("max_risk"),
+        exclude=reduce(or_, rules) if rules else None,
+        exposure=limits.get("exposure"),
+        amount=limits.get("amount"),
+    )
+
+
+def _rule(row: dict[str, Any]) -> Any:
+    tests = [key for key in _RULES if key in row]
+    if len(tests) != 1:
+        raise InputError(
+            f"[limits] exclude must have for each column one of {', '.join(_RULES)}, got {row!r}; "
+            f"write a row for each."
+        )
+    value = row[tests[0]]
+    return _RULES[tests[0]](row["column"], tuple(value) if isinstance(value, list) else value)
+
+
+def _budget(settings: dict[str, Any]) -> FdrBudget:
+    names = ("alpha", "min_selection_rate", "slack", "reserve")
+    options = {name: settings[name] for name in names if name in settings}
+    keys = {"alpha_exploit_start": "start", "alpha_exploit_power": "power"}
+    schedule = {name: settings[key] for key, name in keys.items() if key in settings}
+    if "alpha_exploit" in settings:
+        options["exploit"] = settings["alpha_exploit"]
+    elif schedule:
+        options["exploit"] = PowerSchedule(**schedule)
+    return (FdrBudget if settings.get("explore", True) else ExploitOnly)(**options)
+
+
+def _made(known: dict[str, Any], settings: dict[str, Any], key: str) -> Any:
+    """Return the object that a word names, with its parameters; None without any of them."""
+    parameters = {
+        other.removeprefix(f"{key}_"): settings[other]
+        for other in _PARAMETERS
+        if other in settings and other.startswith(key) and other != "fairness_in"
+    }
+    if key not in settings and not parameters:
+        return None
+    return known[settings.get(key) or _OWN[key]](**parameters)
+
+
+def _learner(settings: dict[str, Any]) -> Any:
+    """Return the learner; None is the classifier's own."""
+    word, certified = settings.get("learner", _DEFAULT), settings["kind"] == _CERTIFIED
+    if word == _BOOSTING:
+        return HistGradientBoostingClassifier(random_state=0)
+    # The logistic learner is the own one of kind = "partial-feedback".
+    return ConstrainedLogistic() if word == _LOGISTIC and certified else None

@@ -1,0 +1,254 @@
+"""Why an outcome, override, hold or erasure is refused for some applicants.
+
+``Program`` raises for the first objection; the command line refuses those rows of a file and goes
+on with the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fairchance.errors import InputError, UnknownIdError
+from fairchance.ledger.base import Bools, Entry, Ints, Reader, Standing
+from fairchance.ledger.retention import Deadlines, held, in_utc
+
+__all__ = ["Objection", "Request", "check_objections", "overrides_in_force"]
+__all__ += ["to_erasure", "to_hold", "to_outcome", "to_override", "to_release", "to_undo"]
+
+_REMOVE = "remove them"
+_UNKNOWN = "are unknown or erased"
+
+
+class Objection(NamedTuple):
+    """Something wrong with some of the applicants.
+
+    Attributes
+    ----------
+    applies
+        Whether it applies to each applicant.
+    why
+        The reason, which completes a sentence that begins with "ids that".
+    advice
+        What to do.
+    """
+
+    applies: Bools
+    why: str
+    advice: str
+
+
+def check_objections(
+    names: Sequence[str],
+    objections: Iterable[Objection],
+    undone: str,
+    error: type[InputError] = InputError,
+) -> None:
+    """Raise for the first objection that applies to an applicant.
+
+    Parameters
+    ----------
+    names
+        The ids, as the ledger stores them.
+    objections
+        What may be wrong, the most important first.
+    undone
+        What was not done, as part of the message.
+    error
+        What to raise if the applicant is known.
+    """
+    for objection in objections:
+        rows = np.flatnonzero(objection.applies)
+        if rows.size:
+            raise (UnknownIdError if objection.why == _UNKNOWN else error)(
+                f"{rows.size} of {len(names)} ids {objection.why}, first {names[rows[0]]!r}; "
+                f"{undone}, {objection.advice}."
+            )
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call that is recorded under a name, which makes it harmless to repeat it.
+
+    Nothing is kept for the comparison but what the entry has anyway, so that a guess about erased
+    applicants cannot be confirmed. They count as sent if the same is asked for as many unknown ids.
+
+    Attributes
+    ----------
+    name, entry
+        The name, and the first entry with it.
+    done
+        What was recorded for each applicant, by number: the outcome, or decision and reason.
+    """
+
+    name: str
+    entry: Entry
+    done: dict[int, Any]
+
+    @staticmethod
+    def recorded(reader: Reader, kind: str, name: str | None) -> Request | None:
+        """Return the request of a name, if there is one; a correction counts as outcomes."""
+        kinds = ("outcomes", "correction") if kind == "outcomes" else (kind,)
+        found = [reader.entry(each, name) for each in kinds] if name is not None else []
+        entries = [entry for entry in found if entry is not None]
+        if name is None or not entries:
+            return None
+        done: dict[int, Any] = {}
+        for entry in entries:
+            done |= _done_by(reader, entry)
+        return Request(name, entries[0], done)
+
+    def covers(self, reader: Reader, standing: Standing, asked: Sequence[Any]) -> Bools:
+        """Return which applicants the request covers, or have the outcome that is asked for.
+
+        Parameters
+        ----------
+        reader
+            The record.
+        standing, asked
+            The applicants, and what is to be recorded for each, as in ``done``.
+
+        Raises
+        ------
+        InputError
+            If the request did something else, or lacks an applicant who is not erased.
+        """
+        # An id that was erased may have been used again since.
+        before = standing.persons < self.entry.people_range.start
+        persons = np.where(before, standing.persons, -1).tolist()
+        sent = [*zip(persons, asked, standing.states, strict=True)]
+        gone = sorted({*self.done} - {*persons})
+        unknown = Counter(new for person, new, _ in sent if person < 0)
+        is_same = all(self.done.get(person, new) == new for person, new, _ in sent)
+        is_same &= Counter(self.done[person] for person in gone) <= unknown
+        if not is_same or {*reader.names(np.array(gone, np.int64))} - {None}:
+            raise self.other_content()
+        return np.array(
+            [
+                person in self.done or new == state or (person < 0 and bool(gone))
+                for person, new, state in sent
+            ],
+            np.bool_,
+        )
+
+    def other_content(self) -> InputError:
+        """Return the error for a call with the name and other content."""
+        return InputError(
+            f"a request was recorded under the name {self.name!r} with other content (entry "
+            f"{self.entry.number}, {self.entry.kind}); nothing was changed, send the recorded "
+            f"request or take another name."
+        )
+
+
+def _done_by(reader: Reader, entry: Entry) -> dict[int, Any]:
+    says, facts = entry.says, reader.facts(entry)
+    if entry.kind == "hold":
+        return dict.fromkeys(says["persons"], (says["held"], says["reason"]))
+    if facts.overrides is not None:
+        rows, undo = facts.overrides, says.get("undo", False)
+        what = [None] * len(rows.reasons) if undo else rows.accepted.tolist()
+        return dict(zip(rows.persons.tolist(), zip(what, rows.reasons, strict=True), strict=True))
+    if facts.erased is not None:
+        return dict.fromkeys(facts.erased.tolist(), says["reason"])
+    if facts.outcomes is not None:
+        return dict(zip(facts.outcomes.persons.tolist(), facts.outcomes.states, strict=True))
+    return {}
+
+
+def to_outcome(standing: Standing) -> list[Objection]:
+    """Return why applicants can have no outcome."""
+    return [
+        _unknown(standing.persons),
+        Objection(~standing.accepted, "are not accepted", _REMOVE),
+    ]
+
+
+def to_override(reader: Reader, standing: Standing, accepted: bool) -> list[Objection]:
+    """Return why decisions cannot be overridden."""
+    return [
+        *_not_decided_here(standing),
+        Objection(
+            overrides_in_force(reader, standing),
+            "were overridden before",
+            f"undo that override first (--undo, undo_override), or {_REMOVE}",
+        ),
+        _has_outcome(standing),
+        Objection(
+            standing.accepted == accepted,
+            f"are already {'accepted' if accepted else 'rejected'}",
+            _REMOVE,
+        ),
+    ]
+
+
+def to_undo(reader: Reader, standing: Standing) -> list[Objection]:
+    """Return why overrides cannot be undone."""
+    return [
+        *_not_decided_here(standing),
+        Objection(~overrides_in_force(reader, standing), "are not overridden", _REMOVE),
+        _has_outcome(standing),
+    ]
+
+
+def to_hold(persons: Ints) -> list[Objection]:
+    """Return why applicants cannot be put under hold."""
+    return [_unknown(persons)]
+
+
+def to_release(reader: Reader, persons: Ints) -> list[Objection]:
+    """Return why applicants cannot be released from a hold."""
+    free = ~np.isin(persons, held(reader))
+    return [_unknown(persons), Objection(free, "are not under hold", _REMOVE)]
+
+
+def to_erasure(
+    reader: Reader, persons: Ints, *, months: int, now: datetime, early: bool
+) -> list[Objection]:
+    """Return why applicants cannot be erased now; ``months`` is the program's retention period."""
+    until = Deadlines.of(reader, months).of_people(persons)
+    soon = (persons >= 0) & (until > np.datetime64(in_utc(now)))
+    last = np.datetime_as_string(until[soon].max(), "D") if soon.any() else ""
+    return [
+        _unknown(persons),
+        Objection(
+            np.isin(persons, held(reader)),
+            "are under hold",
+            f"release them first, or {_REMOVE}",
+        ),
+        Objection(
+            soon & (not early),
+            f"are kept for {months} months (until {last} at the latest)",
+            f"erase them early (--early, early=True) and say why in the reason, or {_REMOVE}",
+        ),
+    ]
+
+
+def overrides_in_force(reader: Reader, standing: Standing) -> Bools:
+    """Return whether each applicant has an override that was not undone."""
+    if not standing.overridden.any():
+        return standing.overridden
+    last = reader.overridden_by(standing.persons)
+    entries = reader.entries(int(last[last >= 0].min()) - 1, kind="override")
+    undone = [entry.number for entry in entries if entry.says.get("undo", False)]
+    return (last >= 0) & ~np.isin(last, undone)
+
+
+def _unknown(persons: Ints) -> Objection:
+    return Objection(persons < 0, _UNKNOWN, _REMOVE)
+
+
+def _not_decided_here(standing: Standing) -> list[Objection]:
+    return [
+        _unknown(standing.persons),
+        Objection(standing.round == 0, "belong to the history", _REMOVE),
+    ]
+
+
+def _has_outcome(standing: Standing) -> Objection:
+    known = np.array([state is not None for state in standing.states], np.bool_)
+    return Objection(known, "have an outcome already", _REMOVE)

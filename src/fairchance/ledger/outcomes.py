@@ -1,0 +1,283 @@
+"""Outcomes that are handed to a program: read, checked and compared with the record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from fairchance.core.budget import FdrBudget
+from fairchance.errors import InputError
+from fairchance.frames import as_array, column, plain
+from fairchance.ledger.base import STATES, HeadCounts, Reader, Standing
+from fairchance.ledger.encoding import Shape
+from fairchance.methods.certified.classifier import CertifiedClassifier
+from fairchance.people.likeness import FALSE_ALARMS, Checks, chance_of_more
+
+__all__ = ["UnlikeExpected", "check_states", "compare_outcomes", "new_outcomes"]
+__all__ += ["outcomes_are_final", "read_outcomes", "unique_outcomes"]
+
+_ENOUGH = 5  # outcomes before a file of them, or those of the past, are judged
+
+
+def outcomes_are_final(classifier: Any) -> bool:
+    """Return whether an outcome can never be withdrawn, nor a withdrawal be undone.
+
+    Certificates need this: otherwise bad outcomes could be withdrawn after a look at the tests.
+    """
+    return isinstance(classifier, CertifiedClassifier)
+
+
+def read_outcomes(outcomes: Any, n: int, shape: Shape, about: Mapping[str, Any]) -> list[str]:
+    """Return outcomes as states.
+
+    Parameters
+    ----------
+    outcomes, n
+        One outcome for each of ``n`` ids.
+    shape
+        Has the labels of the history.
+    about
+        What the program stores with its settings; a configuration has further labels there.
+    """
+    values = column(np.atleast_1d(as_array(outcomes)), n, "outcomes", per="id")
+    good, bad = values == shape.good, values == shape.bad
+    allowed = f"{shape.bad!r} or {shape.good!r}, as in the history"
+    advice = "map it to one of them, or leave out applicants without an outcome"
+    if about and not np.all(good | bad):
+        from fairchance.ledger.config import Labels  # noqa: PLC0415 - it imports every learner
+
+        distinct, place = np.unique(values.astype(np.str_), return_inverse=True)
+        words = [Labels.canonical(word) for word in distinct.tolist()]
+        labels = Labels.read(about) or Labels((), ())
+        good = good | np.isin(words, labels.good)[place]
+        bad = bad | np.isin(words, labels.bad)[place]
+        configured = ", ".join(map(repr, (*labels.bad, *labels.good)))
+        if configured:
+            allowed += f", or a label of its configuration ({configured})"
+        if np.isin(words, labels.indeterminate).any():
+            advice = "withdraw applicants whose outcome will never be known, and map the others"
+    if not np.all(good | bad):
+        strange = values[np.flatnonzero(~(good | bad))[0]]
+        raise InputError(f"outcomes must be {allowed}, got {plain(strange)!r}; {advice}.")
+    states: list[str] = np.where(good, "good", "bad").tolist()
+    return states
+
+
+def check_states(names: Sequence[str], states: Sequence[str]) -> None:
+    """Raise unless each id has one of the states that a ledger stores."""
+    if len(names) != len(states):
+        raise InputError(
+            f"there must be one outcome per id, got {len(states)} outcomes for {len(names)} ids; "
+            f"make the lists equally long."
+        )
+    strange = [state for state in states if state not in STATES]
+    if strange:
+        raise InputError(
+            f"outcomes must be {', '.join(map(repr, STATES))} here, got {strange[0]!r}; map it."
+        )
+
+
+def unique_outcomes(names: Sequence[str], states: Sequence[str]) -> dict[str, str]:
+    """Return one state per id; the same outcome may be given twice, but not two outcomes."""
+    unique: dict[str, str] = {}
+    for name, state in zip(names, states, strict=True):
+        if unique.setdefault(name, state) != state:
+            raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
+    return unique
+
+
+def new_outcomes(
+    outcomes: Mapping[str, str], standing: Standing, *, final: bool
+) -> list[tuple[str, NDArray[np.intp]]]:
+    """Return which outcomes are not on the record yet, by kind of entry, ordered by applicant.
+
+    Parameters
+    ----------
+    outcomes
+        States by id, of applicants who may have one.
+    standing
+        What the record has for the same ids in the same order.
+    final
+        Whether an outcome and a withdrawal exclude each other for good.
+    """
+    now = np.array([*outcomes.values()], np.object_)
+    before = np.array(standing.states, np.object_)
+    first = np.array([state is None for state in standing.states], np.bool_)
+    changed = ~first & (before != now)
+    excluded = changed & ((before == "indeterminate") | (now == "indeterminate"))
+    if final and excluded.any():
+        raise InputError(
+            f"id {list(outcomes)[int(np.argmax(excluded))]!r} has an outcome or was withdrawn, and "
+            f"the other is impossible from then on in a certified program; nothing was recorded, "
+            f"remove it."
+        )
+    order = np.argsort(standing.persons, kind="stable")
+    kinds = ("outcomes", order[first[order]]), ("correction", order[changed[order]])
+    return [(kind, rows) for kind, rows in kinds if rows.size]
+
+
+@dataclass(frozen=True)
+class UnlikeExpected:
+    """First outcomes, more of which are bad than expected, or outcomes against the record.
+
+    Attributes
+    ----------
+    bad, of
+        How many are bad, and of how many.
+    expected
+        The share that was expected; for outcomes against the record, the share there.
+    stops
+        Whether they would fit better with good and bad exchanged, by more than the level ``stop``.
+    corrected
+        How many contradict the record; 0 for first outcomes.
+
+    Examples
+    --------
+    >>> print(UnlikeExpected(155, 178, 0.15, True))
+    155 of 178 outcomes are bad, and at most about 15 % were expected; are good and bad exchanged,
+    or have only early bad outcomes arrived?
+    >>> print(UnlikeExpected(155, 178, 0.13, True, corrected=178))
+    178 of 178 outcomes contradict the record, good ones and bad ones; are good and bad exchanged,
+    here or in the record?
+    """
+
+    bad: int
+    of: int
+    expected: float
+    stops: bool
+    corrected: int = 0
+
+    def __str__(self) -> str:
+        """Return the difference in words."""
+        if self.corrected:
+            return (
+                f"{self.corrected:,} of {self.of:,} outcomes contradict the record, good ones and "
+                f"bad ones; are good and bad exchanged, here or in the record?"
+            )
+        why = "did something change"
+        if self.stops or self.bad == self.of:
+            why = "are good and bad exchanged, or have only early bad outcomes arrived"
+        return (
+            f"{self.bad:,} of {self.of:,} outcomes are bad, and at most about "
+            f"{100 * self.expected:.3g} % were expected; {why}?"
+        )
+
+    def check(self) -> None:
+        """Raise if the outcomes must not be recorded without a confirmation."""
+        if self.stops:
+            raise InputError(
+                f"the outcomes contradict what was expected: {self} Nothing was recorded: correct "
+                f"the outcomes, or, if they are right, record them with --unlike-expected "
+                f"(unlike_expected=True)."
+            )
+
+
+def compare_outcomes(
+    reader: Reader, classifier: Any, standing: Standing, states: Sequence[Any], checks: Checks
+) -> dict[str, UnlikeExpected]:
+    """Compare outcomes with what was expected; return what is implausible, by kind of entry.
+
+    First outcomes of all applicants that the program accepted are compared. Expected is the largest
+    of α, the mean risk by the recorded scores, and the shares of bad in the history and among the
+    program's outcomes so far. So a pilot or a poor score stops nothing. Outcomes that are all bad
+    may be the early ones of their rounds, so pending ones count as good then. Known outcomes that
+    come again look exchanged if most contradict the record and both good and bad ones do; ordinary
+    corrections are few, or turn good outcomes bad. A few outcomes are always plausible.
+
+    Parameters
+    ----------
+    reader
+        The record before the outcomes.
+    classifier
+        The program's classifier, which may have α.
+    standing, states
+        The record of the applicants, and their new outcomes.
+    checks
+        From which difference on outcomes are reported and refused.
+    """
+    now = np.array(states, np.str_)
+    before = np.array([state or "" for state in standing.states], np.str_)
+    usable = now != "indeterminate"
+    first = usable & (before == "") & ~standing.overridden & (standing.round > 0)
+    known = usable & np.isin(before, ("good", "bad"))
+    found = {
+        "outcomes": _first_unlike(
+            reader, classifier, now[first], standing.score[first], standing.round[first], checks
+        ),
+        "correction": _known_unlike(before[known], now[known], checks),
+    }
+    return {kind: unlike for kind, unlike in found.items() if unlike is not None}
+
+
+def _first_unlike(
+    reader: Reader,
+    classifier: Any,
+    now: NDArray[np.str_],
+    score: NDArray[np.floating],
+    rounds: NDArray[np.int64],
+    checks: Checks,
+) -> UnlikeExpected | None:
+    bad, of, alpha = int((now == "bad").sum()), now.size, _alpha(classifier)
+    if of < _ENOUGH or alpha is None:
+        return None
+    expected = max(alpha, 1 - float(np.nan_to_num(score, nan=1.0).mean()))
+    if bad / of - expected <= checks.warn:  # which spares counting
+        return None
+    chance = float(binom.sf(bad - 1, of, min(1.0, expected)))
+    counts = reader.head_counts(groups=False)
+    for n_bad, n in _known_outcomes(reader, counts):
+        if n >= _ENOUGH:
+            expected = max(expected, n_bad / n)
+            chance = max(chance, chance_of_more(bad, of, n_bad, n))
+    size = bad / of - expected
+    if size <= checks.warn or chance >= FALSE_ALARMS:
+        return None
+    # Without outcomes in the history all scores are 0.5, and both ways fit equally well.
+    stops = size > checks.stop and bad / of > 0.5 >= expected
+    if stops and bad == of:
+        asked = counts.accepted & (counts.override < 0) & np.isin(counts.round, rounds)
+        n_bad = bad + int(counts.n[asked & (counts.state == STATES.index("bad"))].sum())
+        stops = n_bad / int(counts.n[asked].sum()) - expected > checks.stop
+    return UnlikeExpected(bad, of, expected, stops)
+
+
+def _known_unlike(
+    before: NDArray[np.str_], now: NDArray[np.str_], checks: Checks
+) -> UnlikeExpected | None:
+    changed, of = before != now, now.size
+    both = len({*now[changed].tolist()}) > 1
+    if of < _ENOUGH or not both or changed.mean() <= max(0.5, checks.stop):
+        return None
+    bad, expected = int((now == "bad").sum()), float((before == "bad").mean())
+    return UnlikeExpected(bad, of, expected, True, int(changed.sum()))
+
+
+def _alpha(classifier: Any) -> float | None:
+    """Return the bound on mistakes; None if a classifier has none."""
+    if hasattr(classifier, "budget"):
+        classifier = FdrBudget() if classifier.budget is None else classifier.budget
+    return getattr(classifier, "alpha", None)
+
+
+def _known_outcomes(reader: Reader, counts: HeadCounts) -> list[tuple[int, int]]:
+    """Return how many outcomes are bad, of how many: in the history, and in the program.
+
+    If most are bad in the program, they count only after a confirmation: good and bad may be
+    exchanged in files that were too small to stop.
+    """
+    bad, good = (counts.state == STATES.index(state) for state in ("bad", "good"))
+    history, (n_bad, n) = (
+        (int(counts.n[rows & bad].sum()), int(counts.n[rows & (good | bad)].sum()))
+        for rows in (counts.round == 0, (counts.round > 0) & (counts.override < 0))
+    )
+    if 2 * n_bad <= n or any(
+        entry.says.get("unlike_expected", {}).get("stops")
+        for entry in reader.entries(kind="outcomes")
+    ):
+        return [history, (n_bad, n)]
+    return [history]

@@ -1,0 +1,1093 @@
+"""The ledger on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.dialects import postgresql
+
+from fairchance.errors import InputError, LedgerError, UnknownIdError
+from fairchance.ledger import database, schema
+from fairchance.ledger.base import (
+    KINDS,
+    LONGEST,
+    LONGEST_JSON,
+    STATES,
+    Bools,
+    DecisionRows,
+    Entry,
+    Facts,
+    Floats,
+    HeadCounts,
+    Ints,
+    Ledger,
+    ListedRows,
+    OutcomeRows,
+    OverrideRows,
+    PeopleRows,
+    Reader,
+    Standing,
+    Writer,
+    check_name,
+    check_text,
+    kept_states,
+    to_json,
+)
+from fairchance.ledger.chain import (
+    NOTHING,
+    Checkpoint,
+    RowDigests,
+    StoredRows,
+    content_hash,
+    digests_of,
+    entry_hash,
+    personal_digests,
+    salts,
+)
+from fairchance.people.ids import is_text
+
+__all__ = ["SqlLedger", "SqlReader", "SqlWriter"]
+
+# What reading raises if a database holds values that no ledger writes.
+_ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
+_ENTRY = tuple(schema.entries.c)[1:]  # all columns but the program
+_NONE = -1
+
+# SQLite waits as long for other writers, by the timeout of its connections. A server may be set up
+# not to wait for its disk (synchronous_commit = off), and would lose answers if it is killed.
+_SETTINGS = sa.text("""
+    SELECT set_config('lock_timeout', :wait, true), set_config('synchronous_commit',
+        coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
+""")
+
+# The types of columns for PostgreSQL's binary COPY.
+_COPY_TYPES = {
+    sa.BigInteger: "int8",
+    sa.Integer: "int4",
+    sa.Text: "text",
+    sa.LargeBinary: "bytea",
+    sa.Boolean: "bool",
+    sa.Double: "float8",
+}
+
+
+class SqlLedger(Ledger):
+    """A ledger at a URL: ``sqlite:///lender.db`` or ``postgresql://host/database``.
+
+    Parameters
+    ----------
+    url
+        Where the ledger lives.
+    make
+        Make the SQLite file if it does not exist.
+    clock
+        Returns the time (in UTC) at which entries are written.
+    check
+        Check the tables now; False leaves that to the first transaction.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = SqlLedger(f"sqlite:///{folder.name}/lender.db", make=True)
+    >>> with ledger.creating("loans") as writer:
+    ...     entry = writer.append("program", {"alpha": 0.15}, Facts(), by="doctest")
+    >>> ledger.programs(), entry.number, entry.says["alpha"]
+    (['loans'], 1, 0.15)
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        make: bool = False,
+        clock: Callable[[], datetime] | None = None,
+        check: bool = True,
+    ) -> None:
+        self.clock = _now if clock is None else clock
+        self.engine = database.connect(url, make=make)
+        self._is_checked = False
+        if make:
+            database.make_tables(self.engine)
+        elif check:
+            with database.translating_errors(self.engine), self.engine.connect() as connection:
+                self._check(connection)
+
+    def close(self) -> None:
+        """Close open connections; the ledger may still be used, and then opens new ones."""
+        self.engine.dispose()
+
+    def programs(self) -> list[str]:
+        """Return the names of all programs."""
+        with database.translating_errors(self.engine), self.engine.connect() as connection:
+            self._check(connection)
+            return _program_names(connection)
+
+    @contextmanager
+    def creating(self, name: str) -> Iterator[Writer]:
+        """Write the first entries of a new program."""
+        check_name("a program's name", name)
+        with self._transaction() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.text("LOCK TABLE programs IN SHARE ROW EXCLUSIVE MODE"))
+            named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
+            if connection.execute(named).first() is not None:
+                raise InputError(
+                    f"there is a program called {name!r} in this ledger already; open it, or "
+                    f"choose another name."
+                )
+            new = schema.programs.insert().values(name=name).returning(schema.programs.c.program)
+            number = connection.execute(new).scalar_one()
+            yield SqlWriter(connection, number, name, self.clock)
+
+    @contextmanager
+    def reading(self, program: str) -> Iterator[Reader]:
+        """Read one program."""
+        with database.translating_errors(self.engine), self.engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
+            else:
+                connection.connection.execute("PRAGMA query_only=ON")
+            with connection.begin():
+                self._check(connection)
+                yield SqlReader(connection, self._number(connection, program), program)
+
+    @contextmanager
+    def writing(self, program: str) -> Iterator[Writer]:
+        """Write to one program."""
+        with self._transaction() as connection:
+            number = self._number(connection, program, lock=True)
+            yield SqlWriter(connection, number, program, self.clock)
+
+    def compact(self, *, lock: bool = True) -> None:
+        """Write the files anew: ``VACUUM`` on SQLite, ``VACUUM FULL`` on PostgreSQL."""
+        if not lock and self.engine.dialect.name == "postgresql":
+            return
+        with database.translating_errors(self.engine), self.engine.connect() as connection:
+            self._check(connection)
+        database.compact(self.engine)
+
+    def own_check(self) -> tuple[str | None, str | None]:
+        """Return what the database's own checks find, and what they leave out."""
+        return database.own_check(self.engine)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        with (
+            database.translating_errors(self.engine),
+            self.engine.connect().execution_options(writes=True) as connection,
+            connection.begin() as transaction,
+        ):
+            if connection.dialect.name == "postgresql":
+                connection.execute(_SETTINGS, {"wait": f"{int(database.WAIT * 1000)}ms"})
+            self._check(connection)
+            yield connection
+            with database.reporting_lost_commits(self.engine):
+                transaction.commit()
+
+    def _check(self, connection: sa.Connection) -> None:
+        if not self._is_checked:
+            database.check_tables(connection)
+            self._is_checked = True
+
+    def _number(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
+        named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
+        number = connection.execute(named.with_for_update() if lock else named).scalar()
+        if number is None:
+            known = ", ".join(map(repr, _program_names(connection)))
+            raise LedgerError(
+                f"there is no program called {name!r} in this ledger, which has {known or 'none'}; "
+                f"{'name one of these or ' if known else ''}create it."
+            )
+        return int(number)
+
+
+class SqlReader(Reader):
+    """One program on an open connection."""
+
+    def __init__(self, connection: sa.Connection, program: int, name: str) -> None:
+        self._connection, self._program, self._name = connection, program, name
+        self._newest_rows: tuple[int, StoredRows] | None = None
+
+    def head(self) -> Checkpoint:
+        """Return the end of the chain."""
+        link = schema.entries.c
+        newest = self._select(link.number, link.hash).order_by(link.number.desc()).limit(1)
+        row = self._connection.execute(newest).first()
+        return Checkpoint(self._name, *(row or (0, NOTHING)))
+
+    def entry(self, kind: str, key: str) -> Entry | None:
+        """Return the entry of a kind and key."""
+        if not is_text(key):
+            return None
+        link = schema.entries.c
+        same = self._select(*_ENTRY).where(link.kind == kind, link.key == key)
+        row = self._connection.execute(same).first()
+        return None if row is None else Entry(*row)
+
+    def entries(self, after: int = 0, *, kind: str | None = None) -> Iterator[Entry]:
+        """Yield entries after a number."""
+        link = schema.entries.c
+        later = self._select(*_ENTRY).where(link.number > after).order_by(link.number)
+        if kind is not None:
+            later = later.where(link.kind == kind)
+        for row in self._connection.execute(later).fetchall():
+            yield Entry(*row)
+
+    def newest_first(self, kind: str) -> Iterator[Entry]:
+        """Yield entries of a kind from the last to the first."""
+        link, before = schema.entries.c, None
+        while True:
+            newest = self._select(*_ENTRY).where(link.kind == kind)
+            if before is not None:
+                newest = newest.where(link.number < before)
+            row = self._connection.execute(newest.order_by(link.number.desc()).limit(1)).first()
+            if row is None:
+                return
+            entry = Entry(*row)
+            before = entry.number
+            yield entry
+
+    def n_people(self) -> int:
+        """Return the number of applicants."""
+        last = self._select(schema.people.c.person).order_by(schema.people.c.person.desc())
+        person = self._connection.execute(last.limit(1)).scalar()
+        return 0 if person is None else int(person) + 1
+
+    def facts(self, entry: Entry) -> Facts:
+        """Return the rows of an entry."""
+        with self._legible(f"entry {entry.number}"):
+            rows, says = self._rows(entry), entry.says["rows"]
+            outcomes, overrides = rows.outcomes, rows.overrides
+            _check_states(outcomes["state"])
+            return Facts(
+                _people(rows.people, rows.group_values if says["groups"] else None)
+                if says["n"]
+                else None,
+                _decisions(rows.people) if says["n"] else None,
+                OutcomeRows(np.array(outcomes["person"], np.int64), outcomes["state"])
+                if outcomes["person"]
+                else None,
+                OverrideRows(
+                    np.array(overrides["person"], np.int64),
+                    _flags(overrides["accepted"]),
+                    overrides["reason"],
+                )
+                if overrides["person"]
+                else None,
+                np.array(rows.erasures["person"], np.int64) if rows.erasures["person"] else None,
+                self.stored_payload(entry)[0],
+            )
+
+    def stored(self, entry: Entry) -> StoredRows:
+        """Return the rows of an entry as they are stored."""
+        driver: Any = self._connection.connection.driver_connection
+        if self._connection.dialect.name == "sqlite":
+            driver.text_factory = _any_text
+        try:
+            return self._rows(entry)
+        finally:
+            if self._connection.dialect.name == "sqlite":
+                driver.text_factory = str
+
+    def stored_digests(self, entry: Entry) -> RowDigests:
+        """Return the stored digests of an entry's rows."""
+        columns = tuple(schema.row_digests.c)[2:]
+        stored = self._select(*columns).where(schema.row_digests.c.entry == entry.number)
+        row = self._connection.execute(stored).first()
+        return RowDigests() if row is None else RowDigests(*row)
+
+    def stored_payload(self, entry: Entry) -> tuple[bytes | None, bytes | None]:
+        """Return the payload of an entry and its stored digest."""
+        columns = schema.payloads.c
+        stored = self._select(columns.content, columns.digest)
+        row = self._connection.execute(stored.where(columns.entry == entry.number)).first()
+        return (None, None) if row is None else (row.content, row.digest)
+
+    def erased_between(self, first: int, end: int) -> set[int]:
+        """Return the applicants from a number to before another who are in an erasure entry."""
+        link, erased = schema.entries.c, schema.erasures.c
+        same = sa.and_(link.program == erased.program, link.number == erased.entry)
+        rows = self._select(erased.person).join(schema.entries, same)
+        rows = rows.where(link.kind == "erasure", erased.person >= first, erased.person < end)
+        return set(self._connection.execute(rows).scalars())
+
+    def uncovered(self) -> str | None:
+        """Describe a stored row that belongs to no entry."""
+        _, _, n_people = self._end()
+        link = schema.entries.c
+        number = self._first(self._select(link.number).where(link.number < 1))
+        if number is not None:
+            return f"entry {number!r} in table entries comes before the first"
+        for table in (schema.people, schema.group_values):
+            outside = sa.or_(table.c.person < 0, table.c.person >= n_people)
+            person = self._first(self._select(table.c.person).where(outside))
+            if person is not None:
+                return f"person {person!r} in table {table.name} belongs to no entry"
+        numbers = self._select(link.number)
+        for table in (
+            schema.outcomes,
+            schema.overrides,
+            schema.erasures,
+            schema.payloads,
+            schema.row_digests,
+        ):
+            number = self._first(self._select(table.c.entry).where(table.c.entry.not_in(numbers)))
+            if number is not None:
+                return f"a row of table {table.name} is of entry {number!r}, which does not exist"
+        return None
+
+    def standing(self, applications: Sequence[str]) -> Standing:
+        """Return the status of applications."""
+        names = [name if is_text(name) else None for name in applications]
+        columns = schema.people.c
+        rows = self._select(columns.application, columns.person, *_decided())
+        with self._legible("the status of applications"):
+            known, persons, *decided = self._where_in(rows, columns.application, names)
+            row_of = {name: row for row, name in enumerate(known)}
+            places = np.array([row_of.get(name, -1) for name in names], np.int64)
+            return self._standing(_taken_numbers(persons, places), places, *decided)
+
+    def names(self, persons: Ints) -> list[str | None]:
+        """Return the applications of applicants."""
+        with self._legible("the names of applicants"):
+            places, names = self._newest(persons, schema.people.c.application)
+            _check_type("an application", str, names)
+            return _taken(names, places)
+
+    def overridden_by(self, persons: Ints) -> Ints:
+        """Return the newest override of each applicant."""
+        with self._legible("the overrides"):
+            places, entries = self._newest(persons, schema.overrides.c.entry)
+            return _taken_numbers(entries, places)
+
+    def head_counts(self, *, groups: bool = True) -> HeadCounts:
+        """Count applicants."""
+        with self._legible("the head counts"):
+            counts = _HeadCounter(self._connection, self._program, groups).count()
+            _check_lists("a group value", set(counts.groups))
+        return counts
+
+    def awaited(self, entry: Entry, *, groups: bool = False) -> list[tuple[str, str]]:
+        """Return accepted applications without an outcome or override."""
+        people, rows = schema.people.c, entry.people_range
+        value: sa.ColumnElement[Any] = schema.group_values.c.value if groups else sa.literal("")
+        source: sa.FromClause = schema.people
+        for table in (schema.group_values,) * groups + (schema.outcomes, schema.overrides):
+            source = source.outerjoin(table, _same_person(table.c))
+        awaited = (
+            self._select(people.application, value)
+            .select_from(source)
+            .where(people.person >= rows.start, people.person < rows.stop)
+            .where(people.accepted, people.application.is_not(None))
+            .where(schema.outcomes.c.entry.is_(None), schema.overrides.c.entry.is_(None))
+            .order_by(people.person)
+        )
+        with self._legible("the applicants without an outcome"):
+            names, values = self._fetch(awaited)
+            _check_type("an application", str, names)
+            if groups:
+                _check_lists("a group value", set(values))
+            return list(zip(names, values, strict=True))
+
+    def sizes(self, kind: str) -> dict[int, int]:
+        """Return how many applicants each entry of a kind is about."""
+        tables = {"override": schema.overrides, "erasure": schema.erasures}
+        table, link = tables.get(kind, schema.outcomes), schema.entries.c
+        rows = (
+            self._select(link.number, sa.func.count())
+            .join(table, (table.c.program == link.program) & (table.c.entry == link.number))
+            .where(link.kind == kind)
+            .group_by(link.number)
+            .order_by(link.number)
+        )
+        return {int(number): int(n) for number, n in self._connection.execute(rows)}
+
+    def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
+        """Return applicants with consecutive numbers."""
+
+        def newest(*columns: Any) -> list[Any]:
+            table = columns[0].table.c
+            rows = self._select(table.person, *columns).order_by(table.person, table.entry)
+            rows = rows.where(table.person >= first, table.person < end)
+            newest_of = {row[0]: tuple(row[1:]) for row in self._connection.execute(rows)}
+            return [newest_of.get(person) for person in range(first, end)]
+
+        with self._legible(f"the rows of applicants {first} to {end - 1}"):
+            people = self._people_columns(schema.people, first, end)
+            values = self._people_columns(schema.group_values, first, end) if groups else None
+            outcomes = newest(schema.outcomes.c.state, schema.outcomes.c.entry)
+            _check_states(outcome[0] for outcome in outcomes if outcome)
+            return ListedRows(
+                _people(people, values),
+                _decisions(people),
+                newest(*(schema.overrides.c[name] for name in ("accepted", "reason", "entry"))),
+                outcomes,
+            )
+
+    def _select(self, *columns: Any) -> sa.Select[Any]:
+        return sa.select(*columns).where(columns[0].table.c.program == self._program)
+
+    def _first(self, statement: sa.Select[Any]) -> Any:
+        return self._connection.execute(statement.limit(1)).scalar()
+
+    def _end(self) -> tuple[int, bytes, int]:
+        """Return the last entry's number and hash, and the number of the next applicant."""
+        newest = self._select(*_ENTRY).order_by(schema.entries.c.number.desc()).limit(1)
+        row = self._connection.execute(newest).first()
+        if row is None:
+            return 0, NOTHING, 0
+        entry = Entry(*row)
+        return entry.number, entry.hash, entry.people_range.stop
+
+    @contextmanager
+    def _legible(self, what: str) -> Iterator[None]:
+        """Report rows that cannot be read as ``LedgerError``."""
+        try:
+            yield
+        except LedgerError:
+            raise
+        except _ILLEGIBLE as error:
+            raise LedgerError(
+                f"{what} of program {self._name!r} cannot be read ({error}); verify the ledger."
+            ) from error
+
+    def _rows(self, entry: Entry) -> StoredRows:
+        """Return the rows of an entry; the newest are kept, to be checked and then used."""
+        if self._newest_rows is None or self._newest_rows[0] != entry.number:
+            people, number = entry.people_range, entry.number
+            rows = StoredRows(
+                self._people_columns(schema.people, people.start, people.stop),
+                self._people_columns(schema.group_values, people.start, people.stop),
+                self._entry_columns(schema.outcomes, number),
+                self._entry_columns(schema.overrides, number),
+                self._entry_columns(schema.erasures, number),
+            )
+            self._newest_rows = number, rows
+        return self._newest_rows[1]
+
+    def _people_columns(self, table: sa.Table, first: int, end: int) -> dict[str, Sequence[Any]]:
+        person = table.c.person
+        return (
+            self._columns(table, sa.and_(person >= first, person < end))
+            if end > first
+            else (dict.fromkeys([column.name for column in table.c], ()))
+        )
+
+    def _entry_columns(self, table: sa.Table, number: int) -> dict[str, Sequence[Any]]:
+        return self._columns(table, table.c.entry == number)
+
+    def _columns(self, table: sa.Table, where: Any) -> dict[str, Sequence[Any]]:
+        columns = tuple(table.c)[1:]  # all but the program
+        rows = self._select(*columns).where(where).order_by(table.c.person)
+        names = [column.name for column in columns]
+        return dict(zip(names, self._fetch(rows), strict=True))
+
+    def _fetch(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
+        """Return the columns of a result as the driver gives them.
+
+        SQLAlchemy would make an object of each row and convert each value.
+        """
+        result = self._connection.execute(statement)
+        cursor: Any = result.cursor
+        n_columns = len(statement.selected_columns)
+        flat = list(chain.from_iterable(cursor.fetchall()))
+        result.close()
+        return [flat[at::n_columns] for at in range(n_columns)]
+
+    def _where_in(
+        self, statement: sa.Select[Any], column: sa.Column[Any], values: Sequence[Any]
+    ) -> list[Sequence[Any]]:
+        """Return the columns of rows in which a column has one of the values."""
+        return self._fetch(statement.where(_is_one_of(self._connection, column, values)))
+
+    def _standing_of(self, persons: Ints) -> Standing:
+        """Return the status of applicants by number."""
+        with self._legible("the status of applicants"):
+            return self._standing(persons, *self._newest(persons, *_decided()))
+
+    def _standing(
+        self,
+        persons: Ints,
+        places: Ints,
+        rounds: Sequence[Any],
+        accepted: Sequence[Any],
+        exploit: Sequence[Any],
+        score: Sequence[Any],
+    ) -> Standing:
+        """Return the status of applicants, given decisions and each applicant's place in them."""
+        overridden, to = self._newest(persons, schema.overrides.c.accepted)
+        observed, states = self._newest(persons, schema.outcomes.c.state)
+        _check_states(states)
+        return Standing(
+            persons,
+            _taken_numbers(rounds, places),
+            np.where(overridden < 0, _taken_flags(accepted, places), _taken_flags(to, overridden)),
+            overridden >= 0,
+            _taken(states, observed),
+            _taken_flags(exploit, places),
+            _none_as_nan(_taken(score, places)),
+        )
+
+    def _newest(self, persons: Ints, *columns: sa.Column[Any]) -> tuple[Any, ...]:
+        """Return columns of the rows of applicants, and the place of each one's newest row."""
+        table = columns[0].table.c
+        rows = self._select(table.person, *columns)
+        if "entry" in table:
+            rows = rows.order_by(table.entry)
+        wanted = persons[persons >= 0].tolist()
+        numbers, *values = self._where_in(rows, table.person, wanted)
+        return _last_places(persons, np.array(numbers, np.int64)), *values
+
+
+class SqlWriter(SqlReader, Writer):
+    """One program inside a transaction that excludes other writers."""
+
+    def __init__(
+        self, connection: sa.Connection, program: int, name: str, clock: Callable[[], datetime]
+    ) -> None:
+        super().__init__(connection, program, name)
+        self._clock = clock
+        self._last: tuple[int, bytes, int] | None = None  # what ``_end`` would return
+
+    def append(
+        self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
+    ) -> Entry:
+        """Append an entry with its rows."""
+        self._newest_rows = None
+        last, previous, first = self._last or self._end()
+        number = last + 1
+        self._check_entry(kind, key, by, facts)
+        key = f"#{number}" if key is None else key
+        if facts.outcomes is not None and kind != "history":
+            self._check_outcomes(kind, facts.outcomes)
+        n = 0 if facts.people is None else len(facts.people)
+        has_groups = facts.people is not None and facts.people.groups is not None
+        rows = _rows_to_store(first, _in_order(facts))
+        self._insert_people(first, rows)
+        digests = digests_of(rows)
+        payload = None if facts.payload is None else sha256(facts.payload).digest()
+        content = content_hash(digests, payload)
+        at = self._clock().isoformat(timespec="microseconds")
+        places = {"first": first, "n": n, "groups": has_groups}
+        line = (kind, key, at, by, to_json(header | {"rows": places}))
+        if len(line[-1]) > LONGEST_JSON:
+            raise InputError(
+                f"an entry says at most {LONGEST_JSON:,} characters about itself, got "
+                f"{len(line[-1]):,}; nothing was recorded, name fewer applicants at once."
+            )
+        own_hash = entry_hash(self._name, number, line, content, previous)
+        entry = Entry(number, *line, content, previous, own_hash)
+        self._connection.execute(
+            schema.entries.insert().values(program=self._program, **vars(entry))
+        )
+        for table, columns in (
+            (schema.outcomes, rows.outcomes),
+            (schema.overrides, rows.overrides),
+            (schema.erasures, rows.erasures),
+        ):
+            self._insert(table, {"entry": [number] * len(columns["person"]), **columns})
+        own = {"program": self._program, "entry": number}
+        if digests != RowDigests():
+            self._connection.execute(schema.row_digests.insert().values(own | vars(digests)))
+        if payload is not None:
+            new = {"content": facts.payload, "digest": payload}
+            self._connection.execute(schema.payloads.insert().values(own | new))
+        if facts.erased is not None:
+            self._erase(facts.erased)
+        if kind == "snapshot":
+            self._drop_states(kept_states(self))
+        self._last = number, own_hash, first + n
+        return entry
+
+    def _check_entry(self, kind: str, key: str | None, by: str, facts: Facts) -> None:
+        if (facts.people is None) != (facts.decisions is None):
+            raise InputError("applicants are recorded with the decisions on them; give both.")
+        _check_lengths(facts)
+        for rows in (facts.people, facts.erased):
+            if rows is not None and not len(rows):
+                raise InputError("an entry with applicants needs at least one, got none.")
+        if kind not in KINDS:
+            raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
+        check_name("the name of the author", by, longest=None)
+        if key is None:
+            return
+        check_name("a key", key)
+        if self.entry(kind, key) is not None:
+            raise InputError(
+                f"the program {self._name!r} has an entry of kind {kind!r} with the key {key!r} "
+                f"already, and entries never change; choose another key."
+            )
+
+    def _check_outcomes(self, kind: str, outcomes: OutcomeRows) -> None:
+        """Refuse outcomes of rejected applicants, and a second outcome that is no correction."""
+        _check_once(outcomes.persons)
+        unknown = sorted(set(outcomes.states) - set(STATES))
+        if unknown:
+            raise InputError(f"an outcome is {' or '.join(STATES)}, got {unknown[0]!r}.")
+        standing = self._standing_of(outcomes.persons)
+        wrong = np.flatnonzero(~standing.accepted)
+        if wrong.size:
+            raise UnknownIdError(
+                f"{wrong.size} of {standing.persons.size} applicants are not accepted, first "
+                f"number {standing.persons[wrong[0]]}, and outcomes are known for accepted "
+                f"applicants only; nothing was recorded, remove them."
+            )
+        observed = np.array([state is not None for state in standing.states], np.bool_)
+        wrong = np.flatnonzero(~observed if kind == "correction" else observed)
+        if wrong.size:
+            has, do = (
+                ("no outcome yet", "record it first")
+                if kind == "correction"
+                else ("an outcome already", "record a correction")
+            )
+            raise InputError(
+                f"applicant number {standing.persons[wrong[0]]} has {has}; nothing was recorded, "
+                f"{do}."
+            )
+
+    def _insert_people(self, first: int, rows: StoredRows) -> None:
+        driver: Any = self._connection.dialect
+        names = rows.people["application"]
+        try:
+            # PostgreSQL ends a transaction with its first error, so names are looked up outside.
+            is_sqlite = self._connection.dialect.name == "sqlite"
+            with nullcontext() if is_sqlite else self._connection.begin_nested():
+                self._insert(schema.people, rows.people)
+                self._insert(schema.group_values, rows.group_values)
+        except driver.loaded_dbapi.IntegrityError as error:
+            name = _first_duplicate(names)
+            where = "twice in this batch"
+            if name is None:
+                name, where = self._first_known(names, first), "in the ledger already"
+            who = "an applicant of this batch" if name is None else f"the application {name!r}"
+            raise InputError(
+                f"{who} is {where}; nothing was recorded, give an applicant who applies again a "
+                f"new id, or verify the ledger if none does."
+            ) from error
+
+    def _first_known(self, names: Sequence[str], first: int) -> str | None:
+        """Return the first of the names that an earlier applicant has."""
+        columns = schema.people.c
+        before = self._select(columns.application).where(columns.person < first)
+        known = {*self._where_in(before, columns.application, names)[0]}
+        return next((name for name in names if name in known), None)
+
+    def _insert(self, table: sa.Table, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Insert rows in bulk, past SQLAlchemy."""
+        n = len(columns["person"])
+        if not n:
+            return
+        columns = {"program": [self._program] * n, **columns}
+        rows = zip(*columns.values(), strict=True)
+        into = f"{table.name} ({', '.join(columns)})"
+        driver: Any = self._connection.connection.driver_connection
+        if self._connection.dialect.name == "sqlite":
+            marks = ", ".join("?" * len(columns))
+            driver.executemany(f"INSERT INTO {into} VALUES ({marks})", rows)
+            return
+        with (
+            driver.cursor() as cursor,
+            cursor.copy(f"COPY {into} FROM STDIN (FORMAT BINARY)") as copy,
+        ):
+            copy.set_types([_COPY_TYPES[type(table.c[name].type)] for name in columns])
+            for row in rows:
+                copy.write_row(row)
+
+    def _erase(self, persons: Ints) -> None:
+        for table in (schema.people, schema.group_values):
+            change = sa.update(table).where(
+                table.c.program == self._program,
+                _is_one_of(self._connection, table.c.person, persons.tolist()),
+            )
+            self._connection.execute(change.values(dict.fromkeys(schema.PERSONAL[table])))
+        self._drop_states(set())
+
+    def _drop_states(self, kept: set[int]) -> None:
+        """Delete the content of all states but some."""
+        link, columns = schema.entries.c, schema.payloads.c
+        states = self._select(link.number).where(link.kind == "snapshot", link.number.not_in(kept))
+        there = sa.update(schema.payloads).where(
+            columns.program == self._program,
+            columns.entry.in_(states),
+            columns.content.is_not(None),
+        )
+        self._connection.execute(there.values(content=None))
+
+
+# Cell, groups, override, state.
+_Key = tuple[int, str | None, int, int]
+
+
+class _HeadCounter:
+    """Counts a program's applicants in the database.
+
+    Each statement counts from one table. Every applicant is first counted without override and
+    outcome; the other tables then move applicants from one kind to another.
+    """
+
+    def __init__(self, connection: sa.Connection, program: int, groups: bool) -> None:
+        self._connection, self._program, self._groups = connection, program, groups
+
+    def count(self) -> HeadCounts:
+        """Return how many applicants there are of each kind."""
+        if self._connection.dialect.name == "postgresql":
+            # For a table that it has not analysed yet it would look up each applicant in turn.
+            self._connection.exec_driver_sql("SET LOCAL enable_nestloop = off")
+        counts = self._count()
+        if self._connection.dialect.name == "postgresql":
+            self._connection.exec_driver_sql("SET LOCAL enable_nestloop = on")
+        return _head_counts({key: n for key, n in counts.items() if n})
+
+    def _count(self) -> Counter[_Key]:
+        counts: Counter[_Key] = Counter()
+        for cell, groups, n in self._counted(schema.people):
+            counts[cell, groups, _NONE, _NONE] += n
+        for sign, rows in ((1, self._outcomes()), (-1, self._replaced())):
+            for cell, groups, state, n in rows:
+                counts[cell, groups, _NONE, STATES.index(state)] += sign * n
+                counts[cell, groups, _NONE, _NONE] -= sign * n
+        for cell, groups, to, state, n in self._overridden():
+            place = _NONE if state is None else STATES.index(state)
+            counts[cell, groups, int(to), place] += n
+            counts[cell, groups, _NONE, place] -= n
+        return counts
+
+    def _counted(self, source: sa.FromClause, *more: sa.ColumnElement[Any]) -> Iterator[Any]:
+        """Count the rows of a join with the table of applicants, by kind and further columns."""
+        people, values = schema.people.c, schema.group_values.c
+        value: sa.ColumnElement[Any] = sa.null().label("value")
+        if self._groups:
+            value = values.value
+            source = source.outerjoin(schema.group_values, _same_person(values))
+        # Sorting by one number is quicker than by three columns.
+        accepted, exploit = (sa.cast(one, sa.Integer) for one in (people.accepted, people.exploit))
+        cell = (people.round * 4 + accepted * 2 + exploit).label("cell")
+        sorted_by = [sa.literal_column("cell"), *([value] if self._groups else []), *more]
+        rows = sa.select(cell, value, *more, sa.func.count()).select_from(source)
+        rows = rows.where(people.program == self._program).group_by(*sorted_by)
+        yield from self._connection.execute(rows)
+
+    def _outcomes(self) -> Iterator[Any]:
+        """Count all outcomes, including those that were corrected later."""
+        source = schema.outcomes.join(schema.people, _same_person(schema.outcomes.c))
+        return self._counted(source, schema.outcomes.c.state)
+
+    def _replaced(self) -> Iterator[Any]:
+        """Count the outcomes that a correction replaced."""
+        link, earlier = schema.entries.c, schema.outcomes.c
+        later = schema.outcomes.alias("later")
+        before = (
+            sa.select(earlier.program, earlier.entry, earlier.person, earlier.state)
+            .distinct()
+            .select_from(schema.entries)
+            .join(later, (later.c.program == link.program) & (later.c.entry == link.number))
+            .join(
+                schema.outcomes,
+                (earlier.program == later.c.program)
+                & (earlier.person == later.c.person)
+                & (earlier.entry < later.c.entry),
+            )
+            .where(link.program == self._program, link.kind == "correction")
+            .subquery()
+        )
+        source = before.join(schema.people, _same_person(before.c))
+        return self._counted(source, before.c.state)
+
+    def _overridden(self) -> Iterator[Any]:
+        """Count overridden applicants by their newest override and their newest outcome."""
+        overrides, outcomes = schema.overrides.c, schema.outcomes.c
+        newest = _same_person(overrides) & (overrides.entry == _newest_entry(schema.overrides))
+        observed = _same_person(outcomes) & (outcomes.entry == _newest_entry(schema.outcomes))
+        source = schema.overrides.join(schema.people, newest).outerjoin(schema.outcomes, observed)
+        return self._counted(source, overrides.accepted, outcomes.state)
+
+
+def _same_person(columns: Any) -> sa.ColumnElement[bool]:
+    people = schema.people.c
+    return sa.and_(columns.program == people.program, columns.person == people.person)
+
+
+def _newest_entry(table: sa.Table) -> sa.ScalarSelect[Any]:
+    """Return the number of an applicant's last entry in a table."""
+    columns = table.alias().c
+    newest = sa.select(sa.func.max(columns.entry)).where(_same_person(columns))
+    return newest.correlate(schema.people).scalar_subquery()
+
+
+def _head_counts(counts: dict[_Key, int]) -> HeadCounts:
+    order = sorted(counts, key=lambda key: (key[0], key[1] or "", key[1] is None, *key[2:]))
+    cell, override, state = (np.array([key[at] for key in order], np.int64) for at in (0, 2, 3))
+    return HeadCounts(
+        round=cell // 4,
+        accepted=(cell & 2).astype(np.bool_),
+        exploit=(cell & 1).astype(np.bool_),
+        override=override,
+        state=state,
+        groups=[key[1] for key in order],
+        n=np.array([counts[key] for key in order], np.int64),
+    )
+
+
+def _rows_to_store(first: int, facts: Facts) -> StoredRows:
+    """Return the rows of an entry as a database keeps them, with new salts."""
+    outcomes, overrides, erased = facts.outcomes, facts.overrides, facts.erased
+    if overrides is not None:
+        check_text("a reason", overrides.reasons)
+    people, group_values = _people_to_store(first, facts)
+    return StoredRows(
+        people,
+        group_values,
+        {
+            "person": [] if outcomes is None else outcomes.persons.tolist(),
+            "state": [] if outcomes is None else outcomes.states,
+        },
+        {
+            "person": [] if overrides is None else overrides.persons.tolist(),
+            "accepted": [] if overrides is None else overrides.accepted.tolist(),
+            "reason": [] if overrides is None else overrides.reasons,
+        },
+        {"person": [] if erased is None else erased.tolist()},
+    )
+
+
+def _people_to_store(first: int, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    people, decided = facts.people, facts.decisions
+    if people is None or decided is None:
+        return (
+            dict.fromkeys([column.name for column in tuple(schema.people.c)[1:]], ()),
+            dict.fromkeys([column.name for column in tuple(schema.group_values.c)[1:]], ()),
+        )
+    n = len(people)
+    nothing = [None] * n
+    check_text("an application", people.applications, LONGEST)
+    check_text("a feature", [text for text in people.texts if text is not None], LONGEST_JSON)
+    persons = list(range(first, first + n))
+    own: dict[str, Any] = {
+        "person": persons,
+        "application": people.applications,
+        "numbers": people.numbers,
+        "texts": people.texts,
+        "reasons": nothing if people.reasons is None else people.reasons,
+        "salt": salts(n),
+    }
+    groups: dict[str, Any] = {"person": [], "value": [], "salt": []}
+    if people.groups is not None:
+        check_text("a group value", [*set(people.groups)])
+        groups = {"person": persons, "value": people.groups, "salt": salts(n)}
+    decision = {
+        "personal": personal_digests(own, groups),
+        "round": [int(decided.round)] * n,
+        "accepted": decided.accepted.tolist(),
+        "exploit": decided.exploit.tolist(),
+        "score": _nan_as_none(decided.score),
+        "propensity": _nan_as_none(decided.propensity),
+        "threshold": nothing if decided.threshold is None else _nan_as_none(decided.threshold),
+        "fold": nothing if decided.fold is None else decided.fold.tolist(),
+    }
+    return own | decision, groups
+
+
+def _people(people: Mapping[str, Sequence[Any]], groups: Mapping[str, Any] | None) -> PeopleRows:
+    _check_type("an application", str, people["application"])
+    _check_type("an applicant's numbers", bytes, people["numbers"])
+    if len({len(numbers) for numbers in people["numbers"] if numbers is not None}) > 1:
+        raise ValueError("applicants have different numbers of features")
+    _check_lists("an applicant's texts", people["texts"])
+    if groups is not None:
+        _check_lists("a group value", set(groups["value"]))
+    has_reasons = any(reasons is not None for reasons in people["reasons"])
+    return PeopleRows(
+        people["application"],
+        people["numbers"],
+        people["texts"],
+        None if groups is None else groups["value"],
+        people["reasons"] if has_reasons else None,
+    )
+
+
+def _decisions(people: Mapping[str, Sequence[Any]]) -> DecisionRows:
+    rounds = set(people["round"])
+    threshold = _none_as_nan(people["threshold"])
+    return DecisionRows(
+        rounds.pop() if len(rounds) == 1 else -1,  # damaged rows: ``verify`` names them
+        _flags(people["accepted"]),
+        _flags(people["exploit"]),
+        _none_as_nan(people["score"]),
+        _none_as_nan(people["propensity"]),
+        None if np.isnan(threshold).all() else threshold,
+        None if set(people["fold"]) == {None} else _none_as_other(people["fold"]),
+    )
+
+
+def _is_one_of(
+    connection: sa.Connection, column: sa.Column[Any], values: Sequence[Any]
+) -> sa.ColumnElement[bool]:
+    """Return the condition that a column has one of the values, however many there are."""
+    if connection.dialect.name == "sqlite":
+        listed: Any = sa.literal(json.dumps(values), sa.Text)
+        return column.in_(sa.select(sa.func.json_each(listed).table_valued("value").c.value))
+    kind = sa.Text() if isinstance(column.type, sa.Text) else sa.BigInteger()
+    return column == sa.any_(sa.literal(list(values), postgresql.ARRAY(kind)))
+
+
+def _any_text(raw: bytes) -> str:
+    """Return text that SQLite holds, also if its bytes are no text."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _decided() -> tuple[sa.Column[Any], ...]:
+    """Return the columns of a decision that a ``Standing`` has."""
+    people = schema.people.c
+    return people.round, people.accepted, people.exploit, people.score
+
+
+def _last_places(wanted: Ints, among: Ints) -> Ints:
+    """Return where each number comes last among others, −1 if it does not.
+
+    Examples
+    --------
+    >>> _last_places(np.array([7, 5, 6]), np.array([5, 7, 9, 5])).tolist()
+    [1, 3, -1]
+    """
+    if not among.size:
+        return np.full(wanted.shape, -1, np.int64)
+    order = np.argsort(among, kind="stable")
+    places = order[np.searchsorted(among, wanted, side="right", sorter=order) - 1]
+    return np.where(among[places] == wanted, places, -1)
+
+
+def _taken_numbers(values: Sequence[Any], places: Ints) -> Ints:
+    return np.append(np.array(values, np.int64), -1)[places]
+
+
+def _taken_flags(values: Sequence[Any], places: Ints) -> Any:
+    return np.append(_flags(values), False)[places]
+
+
+def _taken(values: Sequence[Any], places: Ints) -> list[Any]:
+    padded = [*values, None]
+    return [padded[place] for place in places.tolist()]
+
+
+def _nan_as_none(values: Floats) -> list[float | None]:
+    """Return numbers for the database: SQLite has neither NaN nor −0."""
+    plain = (values.astype(np.float64) + 0.0).tolist()
+    return [None if value != value else value for value in plain]
+
+
+def _none_as_nan(values: Sequence[float | None]) -> Floats:
+    """Return numbers, with NaN for None; a NaN in the database raises ValueError."""
+    numbers = np.array(values, dtype=np.float64)
+    if np.isnan(numbers).sum() > values.count(None):
+        raise ValueError("a number is NaN")
+    return numbers
+
+
+def _none_as_other(values: Sequence[int | None]) -> Ints:
+    """Return whole numbers, with −1 for None; other types raise ValueError."""
+    strange = {*map(type, values)} - {int, type(None)}
+    if strange:
+        raise ValueError(f"a whole number is of type {strange.pop().__name__}")
+    return np.array([-1 if value is None else value for value in values], np.int64)
+
+
+def _flags(values: Sequence[Any]) -> Bools:
+    """Return truth values, which SQLite keeps as 0 and 1; other values raise ValueError."""
+    strange = set(values) - {0, 1}
+    if strange:
+        raise ValueError(f"a truth value is 0 or 1, got {max(strange, key=str)!r}")
+    flags: NDArray[np.bool_] = np.array(values, np.bool_)
+    return flags
+
+
+def _check_type(what: str, kind: type, values: Iterable[Any]) -> None:
+    strange = set(map(type, values)) - {kind, type(None)}
+    if strange:
+        raise TypeError(f"{what} is of type {strange.pop().__name__}")
+
+
+def _check_states(states: Iterable[Any]) -> None:
+    strange = set(states) - {*STATES}
+    if strange:
+        raise ValueError(f"an outcome is {strange.pop()!r}")
+
+
+def _check_lists(what: str, texts: Iterable[Any]) -> None:
+    """Raise unless every text is a JSON list, all of one length."""
+    present = [text for text in texts if text is not None]
+    _check_type(what, str, present)
+    if max(map(len, present), default=0) > LONGEST_JSON:
+        raise ValueError(f"{what} has more than {LONGEST_JSON:,} characters")
+    try:
+        lists = json.loads(f"[{','.join(present)}]")
+        fit = len(lists) == len(present) and {type(value) for value in lists} <= {list}
+    except ValueError:
+        fit = False
+    if not fit or len({len(values) for values in lists}) > 1:
+        raise ValueError(f"{what} is no JSON list of as many values as others have")
+
+
+def _check_lengths(facts: Facts) -> None:
+    """Raise unless all columns of a kind of rows have one length."""
+    for rows in ([facts.people, facts.decisions], [facts.outcomes], [facts.overrides]):
+        columns = {name: values for kind in rows if kind for name, values in vars(kind).items()}
+        lengths = {
+            name: len(values) for name, values in columns.items() if hasattr(values, "__len__")
+        }
+        if len({*lengths.values()}) > 1:
+            listed = ", ".join(f"{name} {n}" for name, n in lengths.items())
+            raise InputError(
+                f"columns of one kind of rows must have one length, got {listed}; nothing was "
+                f"recorded, give one value per row."
+            )
+
+
+def _check_once(persons: Ints) -> None:
+    if np.unique(persons).size < persons.size:
+        raise InputError("an applicant is named twice in one entry; name each one once.")
+
+
+def _in_order(facts: Facts) -> Facts:
+    """Return the rows in the order in which they will be read: by applicant."""
+    outcomes, overrides, erased = facts.outcomes, facts.overrides, facts.erased
+    if outcomes is not None:
+        order = np.argsort(outcomes.persons)
+        states = [outcomes.states[at] for at in order]
+        outcomes = OutcomeRows(outcomes.persons[order], states)
+    if overrides is not None:
+        _check_once(overrides.persons)
+        order = np.argsort(overrides.persons)
+        reasons = [overrides.reasons[at] for at in order]
+        overrides = OverrideRows(overrides.persons[order], overrides.accepted[order], reasons)
+    if erased is not None:
+        _check_once(erased)
+        erased = np.sort(erased)
+    return replace(facts, outcomes=outcomes, overrides=overrides, erased=erased)
+
+
+def _first_duplicate(names: Sequence[str]) -> str | None:
+    return next((name for name, n in Counter(names).items() if n > 1), None)
+
+
+def _program_names(connection: sa.Connection) -> list[str]:
+    # SQLite may hold values that are not text.
+    return sorted(connection.execute(sa.select(schema.programs.c.name)).scalars(), key=str)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,940 @@
+"""Summaries of a program: rounds, outcomes, mistakes, groups and changes.
+
+``summarise`` counts applicants in the database, so it is quick for millions of them.
+``read_details`` adds what only a report shows, and reads reasons and outcomes in parts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from itertools import compress
+from typing import Any
+
+import numpy as np
+
+from fairchance.core.budget import FdrBudget
+from fairchance.core.metrics import exact_interval
+from fairchance.core.utility import Utility
+from fairchance.errors import InputError
+from fairchance.ledger.base import STATES, Bools, Entry, HeadCounts, Ints, Ledger, Reader
+from fairchance.ledger.chain import Checkpoint
+from fairchance.ledger.retention import Deadlines, held, retention_months
+from fairchance.methods.storage import loads
+from fairchance.notebook import in_words
+from fairchance.people.reasons import ITEM, decode
+from fairchance.words import percent, percents
+
+__all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
+__all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary"]
+__all__ += ["count_reasons", "far_fewer", "read_details", "summarise", "summary_of"]
+
+_CHANGES = ("correction", "override", "hold", "erasure", "certificate")
+_FEW = 0.1  # of the expected number: nearly none
+_EXPECTED = 5  # if so many are expected, seeing none has a probability below 1 %
+_PART = 20_000  # applicants read at a time
+_RECENT = 3  # rounds
+NAMED = 20  # applicants whose missing outcomes are named
+
+
+def far_fewer(count: int, n: int, usual: float) -> bool:
+    """Return whether a count is under a tenth of what a usual share of n lets expect.
+
+    False if fewer than five are expected: then it may be chance.
+
+    Examples
+    --------
+    >>> far_fewer(4, 100, 0.5), far_fewer(5, 100, 0.5), far_fewer(0, 9, 0.5)
+    (True, False, False)
+    """
+    expected = usual * n
+    return expected >= _EXPECTED and count < _FEW * expected
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """Outcomes of accepted applicants.
+
+    Examples
+    --------
+    >>> outcomes = Outcomes(good=35, bad=5, indeterminate=2, pending=8)
+    >>> outcomes.accepted, outcomes.fdr, outcomes.range
+    (50, 0.125, (0.1, 0.3))
+    """
+
+    good: int
+    bad: int
+    indeterminate: int
+    pending: int
+
+    @staticmethod
+    def sum(parts: Iterable[Outcomes]) -> Outcomes:
+        """Return the outcomes of several parts together."""
+        rows = [(one.good, one.bad, one.indeterminate, one.pending) for one in parts]
+        return Outcomes(*(sum(column) for column in zip((0, 0, 0, 0), *rows, strict=True)))
+
+    @property
+    def accepted(self) -> int:
+        """Number of applicants."""
+        return self.known + self.indeterminate + self.pending
+
+    @property
+    def known(self) -> int:
+        """Number of known outcomes."""
+        return self.good + self.bad
+
+    @property
+    def fdr(self) -> float:
+        """Share of bad among known outcomes; NaN if there are none."""
+        return self.bad / self.known if self.known else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Exact 95 % interval of that share, as if known outcomes were a random sample.
+
+        Outcomes that arrive late are not a random sample of all.
+        """
+        return exact_interval(self.bad, self.known)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Share of bad if all applicants without an outcome were good, and if all were bad."""
+        if not self.accepted:
+            return 0.0, 1.0
+        return self.bad / self.accepted, (self.accepted - self.good) / self.accepted
+
+
+@dataclass(frozen=True)
+class PendingAges:
+    """Number of applicants without an outcome, and for how many days; NaN if there are none."""
+
+    n: int
+    oldest: float
+    median: float
+
+
+@dataclass(frozen=True)
+class NextTested:
+    """The round of a certified program that enters the tests next.
+
+    Rounds enter in order. A round is ready once ``maturity`` later rounds are decided and all its
+    outcomes are known, or once ``patience`` later rounds are decided: then the missing outcomes
+    count as bad.
+
+    Attributes
+    ----------
+    round
+        Number of the round.
+    awaited, awaited_before
+        Missing outcomes of this round, and of earlier rounds, which must enter first.
+    matures
+        The round after whose decision it can enter; 0 if it could now.
+    at_latest
+        The round with whose decision it enters in any case; None without ``patience``.
+    n_known
+        Known outcomes of this and later rounds that are not in the tests yet.
+    oldest, ids
+        The first round that is not in the tests, which is this one or must enter before it, and
+        the ids of its missing outcomes, at most twenty.
+    """
+
+    round: int
+    awaited: int
+    awaited_before: int
+    matures: int
+    at_latest: int | None
+    n_known: int
+    oldest: int = 0
+    ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RoundSummary:
+    """One round.
+
+    Attributes
+    ----------
+    round, entry, batch, at, age
+        Number, entry, name of the batch, time, and age in days.
+    certified, group_mode
+        Whether the round is certified, and what groups could change.
+    n_people, n_exploited, n_explored
+        Number of applicants, and how many the program accepted in each region.
+    n_overridden
+        Decisions that differ from the program's because of an override in force.
+    outcomes
+        Of accepted applicants without an override.
+    overridden
+        Of accepted applicants with an override, undone or not.
+    budget
+        How many Algorithm 1 could explore; NaN for methods without this rule.
+    records
+        The classifier's records of the round.
+    about
+        Data that were stored with the batch.
+    unlike
+        Columns in which the batch is unlike the history or the last rounds, as ``Unlike.as_dict``.
+    n_by_hand
+        Applicants whom the program rejected and an override accepted.
+    least_chance, n_hardly
+        The smallest chance of an applicant who could be explored, NaN if there is none, and how
+        many of them had a chance below ``health.TINY``.
+    awaited, awaited_by_group
+        Number of outcomes that the tests of a certificate wait for, in all and, if groups are
+        counted, by group; not of overridden or erased applicants.
+    """
+
+    round: int
+    entry: int
+    batch: str
+    at: str
+    age: float
+    certified: bool
+    group_mode: str
+    n_people: int
+    n_exploited: int
+    n_explored: int
+    n_overridden: int
+    outcomes: Outcomes
+    overridden: Outcomes
+    budget: float
+    records: tuple[dict[str, Any], ...]
+    about: dict[str, Any]
+    unlike: tuple[dict[str, Any], ...]
+    n_by_hand: int
+    least_chance: float
+    n_hardly: int
+    awaited: int
+    awaited_by_group: dict[str, int]
+
+    @property
+    def n_accepted(self) -> int:
+        """How many the program accepted."""
+        return self.n_exploited + self.n_explored
+
+    @property
+    def n_set_apart(self) -> int:
+        """How many of these have an override, undone or not."""
+        return self.n_accepted - self.outcomes.accepted
+
+    def noted(self, name: str) -> list[Any]:
+        """Return a field of the classifier's records, for all records that have it."""
+        return [record[name] for record in self.records if name in record]
+
+    @property
+    def alpha_exploit(self) -> float:
+        """The share of mistakes allowed in the exploit region; NaN if α is not divided."""
+        return float((self.noted("alpha_exploit") or [math.nan])[0])
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """The score from which applicants are accepted, per group; empty if there is none."""
+        return tuple(self.noted("thresholds")[0]) if self.noted("thresholds") else ()
+
+
+@dataclass(frozen=True)
+class GroupSummary:
+    """One group over all rounds, counted as in ``RoundSummary``; None for erased applicants.
+
+    ``n_explorable`` applicants were in the explore region, and ``pending`` outcomes are counted by
+    round.
+    """
+
+    attribute: str
+    group: str | None
+    n_people: int
+    n_accepted: int
+    n_explored: int
+    n_overridden: int
+    outcomes: Outcomes
+    n_by_hand: int
+    n_explorable: int
+    pending: dict[int, int]
+
+    @property
+    def n_set_apart(self) -> int:
+        """How many of the accepted have an override, undone or not."""
+        return self.n_accepted - self.outcomes.accepted
+
+
+@dataclass(frozen=True)
+class Change:
+    """An intervention: its kind, entry, time and author, how many applicants, and its header."""
+
+    kind: str
+    entry: int
+    at: str
+    by: str
+    n: int
+    says: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The program's settings; None for those that its classifier lacks.
+
+    ``settings`` are all of them by name. ``problem`` is why the stored settings could not be read,
+    and empty otherwise.
+    """
+
+    alpha: float | None = None
+    delta: float | None = None
+    budget: FdrBudget | None = None
+    utility: Utility | None = None
+    maturity: int | None = None
+    patience: int | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The summary of a program.
+
+    Attributes
+    ----------
+    program, classifier, about, at, head
+        Name, kind of classifier, data stored with it, time of the summary, and end of the chain.
+    promise
+        The settings.
+    n_history, history
+        Applicants of the history, and outcomes of those accepted then.
+    rounds, groups, changes
+        Each round, group and change.
+    outcomes, exploited, explored
+        Over all rounds, without overridden applicants: of all accepted, and of each region.
+    overridden
+        Of accepted applicants with an override, undone or not.
+    n_erased, n_held, n_expired
+        Applicants who are erased, under hold, and past their retention period.
+    unlike_outcomes
+        By entry, how outcomes since the last rounds are unlike expected (``UnlikeExpected``).
+    awaited_ids
+        The ids of ``NextTested`` for each certificate, by the name of its group.
+    """
+
+    program: str
+    classifier: str
+    about: dict[str, Any]
+    at: str
+    head: Checkpoint
+    promise: Promise
+    n_history: int
+    history: Outcomes
+    rounds: tuple[RoundSummary, ...]
+    groups: tuple[GroupSummary, ...]
+    changes: tuple[Change, ...]
+    outcomes: Outcomes
+    exploited: Outcomes
+    explored: Outcomes
+    overridden: Outcomes
+    n_erased: int
+    n_held: int
+    n_expired: int
+    awaited_ids: dict[str | None, tuple[str, ...]]
+    unlike_outcomes: dict[int, dict[str, Any]]
+
+    def _repr_html_(self) -> str:
+        from fairchance.ledger.health import check_health, verdict  # noqa: PLC0415 - it imports us
+
+        known, alpha = self.outcomes, self.promise.alpha
+        mistakes = f" ({percents(known.interval)})" if known.known else ", no outcome is known"
+        promise = "" if alpha is None else f"; at most {percent(alpha)} mistakes are allowed"
+        facts = {
+            "applicants decided": f"{self.total('n_people'):,}",
+            "accepted": f"{self.total('n_accepted'):,}",
+            "of them explored": f"{self.total('n_explored'):,}",
+            "rounds": f"{len(self.rounds):,}",
+            "certified rounds": f"{sum(summary.certified for summary in self.rounds):,}",
+            "outcomes known": f"{known.known:,}",
+            "outcomes pending": f"{known.pending:,}",
+            "mistakes": f"{percent(known.fdr)}{mistakes}",
+        }
+        return in_words(
+            f"Program {self.program} ({self.classifier}){promise}",
+            verdict(check_health(self)),
+            titles=("", "so far"),
+            rows=facts.items(),
+        )
+
+    def total(self, name: str) -> int:
+        """Return the sum of a count over all rounds, such as ``"n_explored"``."""
+        return sum(getattr(summary, name) for summary in self.rounds)
+
+    @property
+    def accepts_everybody(self) -> bool:
+        """Whether all applicants were accepted, though the history lets expect rejections."""
+        usual = 1 - self.history.accepted / self.n_history if self.n_history else 0.0
+        n, accepted = self.total("n_people"), self.total("n_accepted")
+        return n == accepted and far_fewer(0, n, usual)
+
+    @property
+    def budget(self) -> float:
+        """How many could be explored so far; NaN for methods without this rule."""
+        return math.fsum(summary.budget for summary in self.rounds) if self.rounds else math.nan
+
+    @property
+    def currency(self) -> str:
+        """The currency of ``worth``; empty if the configuration names none."""
+        return str(self.about.get("currency", ""))
+
+    def ladders(self) -> dict[Any, list[dict[str, Any]]]:
+        """Return the records of a certified program by group, in the order of rounds.
+
+        The group is None if all applicants have one certificate together.
+        """
+        records: dict[Any, list[dict[str, Any]]] = {}
+        for row in self.rounds:
+            for record in row.records:
+                if "log_wealth" in record:
+                    group = record["group"]
+                    name = None if group is None else _group_name(group)
+                    records.setdefault(name, []).append(record)
+        return records
+
+    def waiting(self, longer_than: float = 0.0) -> PendingAges:
+        """Return how long accepted applicants have no outcome, from a number of days on."""
+        waits = [
+            (summary.age, summary.outcomes.pending + summary.overridden.pending)
+            for summary in self.rounds
+            if summary.age >= longer_than
+        ]
+        days = np.repeat([age for age, _ in waits], [n for _, n in waits])
+        if not days.size:
+            return PendingAges(0, math.nan, math.nan)
+        return PendingAges(days.size, float(days.max()), float(np.median(days)))
+
+    def worth(self, outcomes: Outcomes) -> float:
+        """Return what accepting applicants with known outcomes earned, compared with rejecting.
+
+        By the program's utility; NaN if it has none.
+        """
+        utility = self.promise.utility
+        if utility is None:
+            return math.nan
+        return outcomes.good * utility.gain_good + outcomes.bad * utility.gain_bad
+
+    def next_tested(self, group: Any = None) -> NextTested | None:
+        """Return the round that enters the tests of a certificate next.
+
+        None if all rounds are tested, if the program has no tests, or if testing may begin again:
+        after a correction, only the record of the next round shows whether it did.
+
+        Parameters
+        ----------
+        group
+            A group with a certificate of its own, as its record names it; None for all applicants.
+        """
+        maturity, patience = self.promise.maturity, self.promise.patience
+        if self.promise.delta is None or maturity is None or not self.rounds:
+            return None
+        name = None if group is None else _group_name(group)
+        if name is not None and not any(summary.awaited_by_group for summary in self.rounds):
+            return None  # groups were not counted
+        if self._may_begin_again(group):
+            return None
+        awaited = [
+            summary.awaited if name is None else summary.awaited_by_group.get(name, 0)
+            for summary in self.rounds
+        ]
+        n = len(self.rounds)
+        waiting = [
+            t
+            for t, missing in enumerate(awaited, start=1)
+            if n - t < maturity or (missing and (patience is None or n - t < patience))
+        ]
+        # No round enters before one that waits.
+        first = max(self._tests_began(group), waiting[0]) if waiting else n + 1
+        if first > n:
+            return None
+        matures = first + maturity
+        return NextTested(
+            first,
+            awaited[first - 1],
+            sum(awaited[t - 1] for t in waiting if t < first),
+            matures if matures > n else 0,
+            None if patience is None else first + max(maturity, patience),
+            sum(later.outcomes.known for later in self.rounds[first - 1 :]) if name is None else 0,
+            min(first, waiting[0]),
+            self.awaited_ids.get(name, ()),
+        )
+
+    def _may_begin_again(self, group: Any) -> bool:
+        """Return whether a change since the last round may have made testing begin again."""
+        since = [change for change in self.changes if change.entry > self.rounds[-1].entry]
+        return any(
+            change.kind == "correction"
+            or (change.says.get("what") == "dropped" and change.says.get("group") == group)
+            for change in since
+        )
+
+    def _tests_began(self, group: Any) -> int:
+        """Return the first round that counts in the current tests."""
+        began = [
+            record.get("tests_began", 1)
+            for record in self.rounds[-1].records
+            if record.get("group") == group
+        ]
+        return max(began, default=1)
+
+
+def summarise(
+    ledger: Ledger,
+    program: str | None = None,
+    *,
+    groups: bool = True,
+    types: Iterable[type] = (),
+    trusted: Iterable[str] = (),
+) -> Summary:
+    """Summarise a program.
+
+    Parameters
+    ----------
+    ledger, program
+        The ledger, and the name of the program; None means the only one.
+    groups
+        Whether to count groups; if not, group values are not read and need not be readable.
+    types, trusted
+        What the stored classifier may be made of, as for ``load``. If it is made of anything else,
+        its settings are left out, and ``promise.problem`` says so.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fairchance import PartialFeedbackClassifier
+    >>> from fairchance.ledger.program import Program
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> program = Program.create(
+    ...     f"sqlite:///{folder.name}/lender.db",
+    ...     PartialFeedbackClassifier(random_state=0),
+    ...     X[:200],
+    ...     X[:200, 0] > 0,
+    ... )
+    >>> batch = program.decide(X[200:])
+    >>> summary = summarise(program.ledger)
+    >>> summary.total("n_people"), summary.outcomes.pending == int(batch.accepted.sum())
+    (100, True)
+    >>> folder.cleanup()
+    """
+    now, program = ledger.clock(), ledger.named(program)
+    with ledger.reading(program) as reader:
+        return summary_of(reader, program, now=now, groups=groups, types=types, trusted=trusted)
+
+
+def summary_of(
+    reader: Reader,
+    program: str,
+    *,
+    now: datetime,
+    groups: bool = True,
+    types: Iterable[type] = (),
+    trusted: Iterable[str] = (),
+) -> Summary:
+    """Summarise a program that is being read; ``now`` is the current time, in UTC."""
+    settings = next(reader.entries(kind="program"))
+    counts = _Counts(reader.head_counts(groups=groups))
+    promise = _promise(reader, settings, types, trusted)
+    decided = counts.round > 0
+    about = settings.says.get("about", {})
+    erased, on_hold = _erased(reader), held(reader)
+    over = Deadlines.of(reader, retention_months(about)).over(now)
+    erased_pending = partial(_erased_pending, reader, erased)
+    summary = Summary(
+        program=program,
+        classifier=settings.says.get("classifier", ""),
+        about=about,
+        at=now.isoformat(timespec="seconds"),
+        head=reader.head(),
+        promise=promise,
+        n_history=counts.sum(~decided),
+        history=counts.outcomes(~decided & counts.accepted),
+        rounds=tuple(
+            _round(entry, counts.of_round(entry.says["round"]), promise, now, erased_pending)
+            for entry in reader.entries(kind="batch")
+        ),
+        groups=tuple(_groups(counts, settings.says.get("group_names"))),
+        changes=tuple(_changes(reader)),
+        outcomes=counts.outcomes(decided & counts.undisputed),
+        exploited=counts.outcomes(decided & counts.undisputed & counts.exploit),
+        explored=counts.outcomes(decided & counts.undisputed & ~counts.exploit),
+        overridden=counts.outcomes(decided & (counts.override == 1)),
+        n_erased=erased.size,
+        n_held=on_hold.size,
+        n_expired=np.setdiff1d(over, np.union1d(on_hold, erased)).size,
+        awaited_ids={},
+        unlike_outcomes={},
+    )
+    since = summary.rounds[-_RECENT:][0].entry if summary.rounds else 0
+    recent = {
+        entry.number: entry.says
+        for kind in ("outcomes", "correction")
+        for entry in reader.entries(since, kind=kind)
+    }
+    return replace(
+        summary,
+        awaited_ids=_awaited_ids(reader, summary),
+        unlike_outcomes={
+            number: says["unlike_expected"]
+            for number, says in recent.items()
+            if "unlike_expected" in says
+        },
+    )
+
+
+def _awaited_ids(reader: Reader, summary: Summary) -> dict[str | None, tuple[str, ...]]:
+    """Return for each certificate the first ids whose missing outcomes its tests wait for."""
+    awaited: dict[str | None, tuple[str, ...]] = {}
+    for record in summary.rounds[-1].records if summary.rounds else ():
+        group = record.get("group")
+        next_in = summary.next_tested(group)
+        if next_in is not None and next_in.awaited + next_in.awaited_before:
+            entry = reader.entry("batch", summary.rounds[next_in.oldest - 1].batch)
+            assert entry is not None
+            name = None if group is None else _group_name(group)
+            ids = [
+                application
+                for application, value in reader.awaited(entry, groups=name is not None)
+                if name is None or _group_name(json.loads(value)) == name
+            ]
+            awaited[name] = tuple(ids[:NAMED])
+    return awaited
+
+
+class _Counts:
+    """Head counts, sorted by round, that can be summed over any rows."""
+
+    def __init__(self, counts: HeadCounts) -> None:
+        self._all = counts
+        self.round, self.accepted, self.exploit = counts.round, counts.accepted, counts.exploit
+        self.override, self.groups = counts.override, counts.groups
+        self._state, self._n = counts.state, counts.n
+        self.undisputed = counts.accepted & (counts.override < 0)
+        # The end of an override repeats the program's decision, so it replaces nothing.
+        self.replaced = (counts.override >= 0) & (counts.override != counts.accepted)
+
+    def of_round(self, number: int) -> _Counts:
+        """Return the counts of one round."""
+        first, end = np.searchsorted(self.round, [number, number + 1])
+        return _Counts(HeadCounts(*(column[first:end] for column in vars(self._all).values())))
+
+    def sum(self, which: Bools) -> int:
+        """Return the number of applicants in some rows."""
+        return int(self._n[which].sum())
+
+    def outcomes(self, which: Bools) -> Outcomes:
+        """Return their outcomes."""
+        good, bad, never = (self.sum(which & (self._state == at)) for at in range(len(STATES)))
+        return Outcomes(good, bad, never, self.sum(which & (self._state < 0)))
+
+    def by_hand(self, which: Bools) -> int:
+        """Return how many of them the program rejected and an override accepted."""
+        return self.sum(which & ~self.accepted & (self.override == 1))
+
+    def pending_by_round(self, which: Bools) -> dict[int, int]:
+        """Return how many of their outcomes are pending in each round that has such."""
+        waits = which & (self._state < 0)
+        pending: dict[int, int] = {}
+        for number, n in zip(self.round[waits].tolist(), self._n[waits].tolist(), strict=True):
+            pending[number] = pending.get(number, 0) + n
+        return pending
+
+    def pending_by_group(self) -> dict[str, int]:
+        """Return how many outcomes are pending by group, without the overridden and erased.
+
+        If there are several attributes, a group is a combination of their values.
+        """
+        waits = self.undisputed & (self._state < 0)
+        pending: dict[str, int] = {}
+        for group, n in zip(compress(self.groups, waits), self._n[waits].tolist(), strict=True):
+            if group is not None:
+                name = _group_name(json.loads(group))
+                pending[name] = pending.get(name, 0) + n
+        return pending
+
+
+def _group_name(group: Any) -> str:
+    return ", ".join(map(str, group)) if isinstance(group, list | tuple) else str(group)
+
+
+def _promise(
+    reader: Reader, settings: Entry, types: Iterable[type], trusted: Iterable[str]
+) -> Promise:
+    payload = reader.facts(settings).payload
+    if payload is None:
+        return Promise(problem="the ledger has no stored settings; verify it.")
+    try:
+        classifier = loads(payload, types=types, trusted=trusted, name="the stored classifier")
+    except InputError as error:
+        return Promise(problem=str(error))
+    budget = None
+    if hasattr(classifier, "budget"):
+        budget = FdrBudget() if classifier.budget is None else classifier.budget
+    utility = getattr(classifier, "utility", None)
+    return Promise(
+        alpha=getattr(classifier if budget is None else budget, "alpha", None),
+        delta=getattr(classifier, "delta", None),
+        budget=budget if hasattr(budget, "explore_share") else None,
+        utility=utility if isinstance(utility, Utility) else None,
+        maturity=getattr(classifier, "maturity", None),
+        patience=getattr(classifier, "patience", None),
+        settings=classifier.get_params(deep=False),
+    )
+
+
+def _round(
+    entry: Entry,
+    counts: _Counts,
+    promise: Promise,
+    now: datetime,
+    erased_pending: Callable[[Entry], int],
+) -> RoundSummary:
+    says = entry.says
+    outcomes = counts.outcomes(counts.undisputed)
+    tested = promise.delta is not None
+    age = (now - entry.when).total_seconds() / 86400
+    exploited = counts.sum(counts.accepted & counts.exploit)
+    budget = math.nan
+    if promise.budget is not None:
+        budget = promise.budget.explore_share(says["round"]) * exploited
+    return RoundSummary(
+        round=says["round"],
+        entry=entry.number,
+        batch=entry.key,
+        at=entry.at,
+        age=max(0.0, age),  # another machine's clock may be ahead
+        certified=bool(says["certified"]),
+        group_mode=says["group_mode"],
+        n_people=counts.sum(counts.round > 0),
+        n_exploited=exploited,
+        n_explored=counts.sum(counts.accepted & ~counts.exploit),
+        n_overridden=counts.sum(counts.replaced),
+        outcomes=outcomes,
+        overridden=counts.outcomes(counts.override == 1),
+        budget=budget,
+        records=tuple(_numbers(record) for record in says["rounds"]),
+        about=says.get("about", {}),
+        unlike=tuple(says.get("unlike", ())),
+        n_by_hand=counts.by_hand(counts.round > 0),
+        least_chance=float(says["chance"]["least"]),
+        n_hardly=says["chance"]["n_hardly"],
+        awaited=outcomes.pending - (erased_pending(entry) if tested and outcomes.pending else 0),
+        awaited_by_group=counts.pending_by_group() if tested else {},
+    )
+
+
+def _erased_pending(reader: Reader, erased: Ints, entry: Entry) -> int:
+    """Return how many accepted applicants of a round were erased before their outcome came."""
+    rows = entry.says["rows"]
+    erased = erased[(erased >= rows["first"]) & (erased < rows["first"] + rows["n"])]
+    if not erased.size:
+        return 0
+    first = int(erased.min())
+    listed = reader.listed(first, int(erased.max()) + 1)
+    pending = [
+        override is None and outcome is None
+        for override, outcome in zip(listed.overrides, listed.outcomes, strict=True)
+    ]
+    return int((listed.decisions.accepted & np.array(pending))[erased - first].sum())
+
+
+def _numbers(value: Any) -> Any:
+    """Return a header's data with the numbers that JSON lacks."""
+    if isinstance(value, dict):
+        return {key: _numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_numbers(item) for item in value]
+    return float(value) if value in ("nan", "inf", "-inf") else value
+
+
+def _groups(counts: _Counts, names: list[str] | None) -> Iterator[GroupSummary]:
+    """Yield each group of each protected attribute, and combinations if there are several."""
+    rows = [None if group is None else json.loads(group) for group in counts.groups]
+    known = [row for row in rows if row is not None]
+    if not known:
+        return
+    width = len(known[0])
+    names = names or ["group"] if width == 1 else names or [f"group {i + 1}" for i in range(width)]
+    labels = [
+        (name, [None if row is None else str(row[at]) for row in rows])
+        for at, name in enumerate(names)
+    ]
+    if width > 1:
+        crossed = [None if row is None else ", ".join(map(str, row)) for row in rows]
+        labels.append((" × ".join(names), crossed))
+    for attribute, label in labels:
+        members = np.array(label, object)
+        for group in [*sorted({value for value in label if value is not None}), None]:
+            inside = (counts.round > 0) & (members == group)
+            if inside.any():
+                yield GroupSummary(
+                    attribute=attribute,
+                    group=group,
+                    n_people=counts.sum(inside),
+                    n_accepted=counts.sum(inside & counts.accepted),
+                    n_explored=counts.sum(inside & counts.accepted & ~counts.exploit),
+                    n_overridden=counts.sum(inside & counts.replaced),
+                    outcomes=counts.outcomes(inside & counts.undisputed),
+                    n_by_hand=counts.by_hand(inside),
+                    n_explorable=counts.sum(inside & ~counts.exploit),
+                    pending=counts.pending_by_round(inside & counts.undisputed),
+                )
+
+
+def _erased(reader: Reader) -> Ints:
+    erased = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]
+    return np.concatenate([np.empty(0, np.int64), *(rows for rows in erased if rows is not None)])
+
+
+def _changes(reader: Reader) -> Iterator[Change]:
+    """Yield corrections, overrides, holds, erasures and certificates in their order."""
+    changes = [
+        Change(
+            _change_kind(kind, entry),
+            entry.number,
+            entry.at,
+            entry.by,
+            sizes.get(entry.number, len(entry.says.get("persons", ()))),
+            entry.says | (_override_says(reader, entry) if kind == "override" else {}),
+        )
+        for kind in _CHANGES
+        for sizes in [reader.sizes(kind)]
+        for entry in reader.entries(kind=kind)
+    ]
+    yield from sorted(changes, key=lambda change: change.entry)
+
+
+def _change_kind(kind: str, entry: Entry) -> str:
+    """Return the kind of a change; holds and overrides also end."""
+    if kind == "hold" and not entry.says["held"]:
+        return "release"
+    return "undo" if kind == "override" and entry.says.get("undo", False) else kind
+
+
+def _override_says(reader: Reader, entry: Entry) -> dict[str, str]:
+    """Return the decision and reasons of an override, which are stored with the applicants."""
+    rows = reader.facts(entry).overrides
+    if rows is None:
+        return {}
+    decisions = (("accepted", rows.accepted), ("rejected", ~rows.accepted))
+    reasons = [reason for reason in rows.reasons if reason]
+    return {"stands": " or ".join(name for name, some in decisions if some.any())} | (
+        {"reason": "; ".join(dict.fromkeys(reasons))} if reasons else {}
+    )
+
+
+@dataclass(frozen=True)
+class ReasonCount:
+    """In how many rejections a column was a reason, and in how many the first."""
+
+    name: str
+    n: int
+    n_first: int
+
+
+@dataclass(frozen=True)
+class Rejections:
+    """Reasons of rejections: how many have them, how many name no column, and counts by column.
+
+    The most frequent column comes first. Erased applicants have no reasons any more.
+    """
+
+    n: int = 0
+    n_without: int = 0
+    reasons: tuple[ReasonCount, ...] = ()
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a report shows in addition to a summary.
+
+    Attributes
+    ----------
+    says, at, by
+        Header of the first entry, and when and by whom the program was started.
+    rejections
+        Reasons of rejections.
+    withdrawals
+        Entries with outcomes that will never be known.
+    """
+
+    says: dict[str, Any]
+    at: str
+    by: str
+    rejections: Rejections
+    withdrawals: tuple[Change, ...]
+
+
+def read_details(ledger: Ledger, summary: Summary) -> Details:
+    """Return the details of a program, up to the entry at which it was summarised."""
+    with ledger.reading(summary.program) as reader:
+        first = next(reader.entries(kind="program"))
+        names = (first.says.get("reference") or {}).get("names", ())
+        batches = _until(reader, "batch", summary.head.number)
+        return Details(
+            first.says,
+            first.at,
+            first.by,
+            count_reasons(_reasons(reader, batches), names),
+            tuple(_withdrawals(reader, summary)),
+        )
+
+
+def _until(reader: Reader, kind: str, number: int) -> Iterator[Entry]:
+    return (entry for entry in reader.entries(kind=kind) if entry.number <= number)
+
+
+def _reasons(reader: Reader, batches: Iterable[Entry]) -> Iterator[list[bytes]]:
+    """Yield the stored reasons of rejected applicants, in parts."""
+    for entry in batches:
+        rows = entry.says["rows"]
+        end = rows["first"] + rows["n"]
+        for first in range(rows["first"], end, _PART):
+            people = reader.listed(first, min(end, first + _PART)).people
+            yield [reasons for reasons in people.reasons or () if reasons is not None]
+
+
+def count_reasons(parts: Iterable[list[bytes]], names: list[str]) -> Rejections:
+    """Count stored reasons by column.
+
+    Examples
+    --------
+    >>> from fairchance.people.reasons import encode
+    >>> stored = encode(np.array([[0.5, -2.0, -3.0], [0.1, -1.0, 0.0], [0.0, 0.0, 0.0]]))
+    >>> count_reasons([stored.tolist()], ["age", "income", "debt"])
+    Rejections(n=3, n_without=1, reasons=(ReasonCount(name='income', n=2, n_first=1),
+    ReasonCount(name='debt', n=1, n_first=1)))
+    """
+    n = n_without = 0
+    counts = np.zeros((2, 1 << 16), np.int64)
+    for part in parts:
+        length = np.fromiter(map(len, part), np.int64, len(part))
+        for odd in np.flatnonzero(length % ITEM.itemsize)[:1]:
+            decode(part[odd], names)  # raises
+        length //= ITEM.itemsize
+        columns = np.frombuffer(b"".join(part), ITEM)["column"]
+        firsts = columns[(np.cumsum(length) - length)[length > 0]]
+        n, n_without = n + len(part), n_without + int((length == 0).sum())
+        for at, some in enumerate((columns, firsts)):
+            counts[at] += np.bincount(some, minlength=counts.shape[1])
+    reasons = []
+    for code in np.flatnonzero(counts[0]).tolist():
+        ((name, _),) = decode(code.to_bytes(2, "little") + bytes(4), names)
+        reasons.append(ReasonCount(name, *counts[:, code].tolist()))
+    reasons.sort(key=lambda reason: (-reason.n, -reason.n_first, reason.name))
+    return Rejections(n, n_without, tuple(reasons))
+
+
+def _withdrawals(reader: Reader, summary: Summary) -> Iterator[Change]:
+    """Yield the entries with outcomes that will never be known."""
+    if not summary.outcomes.indeterminate + summary.overridden.indeterminate:
+        return
+    for entry in _until(reader, "outcomes", summary.head.number):
+        outcomes = reader.facts(entry).outcomes
+        n = 0 if outcomes is None else list(outcomes.states).count("indeterminate")
+        if n:
+            yield Change("withdrawal", entry.number, entry.at, entry.by, n, {})

@@ -1,0 +1,239 @@
+"""Compare the rows of an entry with their digests, and name the rows that were changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from hashlib import sha256
+from itertools import zip_longest
+from reprlib import Repr
+from typing import Any
+
+import numpy as np
+
+from fairchance.ledger.base import Entry, Reader, kept_states
+from fairchance.ledger.chain import (
+    NOTHING,
+    RowDigests,
+    StoredRows,
+    content_hash,
+    digests_of,
+    entry_hash,
+    personal_digests,
+)
+
+__all__ = ["entry_problem"]
+
+_SIZE = len(NOTHING)
+_NAMED = 5  # rows in a message
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = 100
+
+
+def entry_problem(reader: Reader, entry: Entry, previous: bytes) -> str | None:
+    """Return what in an entry or its rows was changed; None if everything matches its hashes.
+
+    Parameters
+    ----------
+    reader
+        Reads the program of the entry.
+    entry
+        The entry to check.
+    previous
+        The hash of the entry before, which was checked already.
+    """
+    if entry.previous != previous:
+        return "it does not follow from the entry before"
+    line = (entry.kind, entry.key, entry.at, entry.by, entry.header)
+    program = reader.head().program
+    if entry.hash != entry_hash(program, entry.number, line, entry.content, entry.previous):
+        return "its row in table entries was changed"
+    rows = reader.stored(entry)
+    problem = _missing_people(entry, rows)
+    if problem is not None:
+        return problem
+    digests, (payload, payload_digest) = reader.stored_digests(entry), reader.stored_payload(entry)
+    made = digests_of(rows)
+    return (
+        _digest_problem(entry, digests, made, payload, payload_digest)
+        or _payload_problem(reader, entry, payload, payload_digest)
+        or _people_problem(reader, entry, rows, digests, made)
+        or next(_other_problems(reader, rows, digests, made), None)
+    )
+
+
+def _digest_problem(
+    entry: Entry, digests: RowDigests, made: RowDigests, payload: Any, payload_digest: Any
+) -> str | None:
+    """Return which stored digest was changed; the others then tell nothing about the rows."""
+    if _is_content(entry, digests, payload_digest):
+        return None
+    if _is_content(entry, made, payload_digest):
+        return "its row in table row_digests was changed"
+    if isinstance(payload, bytes) and _is_content(entry, digests, sha256(payload).digest()):
+        return "the digest of its payload in table payloads was changed"
+    tables = _changed_tables(digests, made, payload_digest)
+    return f"its rows in table {tables} were changed together with their digests"
+
+
+def _is_content(entry: Entry, digests: RowDigests, payload: Any) -> bool:
+    try:
+        return entry.content == content_hash(digests, payload)
+    except KeyError:  # a type that no ledger writes
+        return False
+
+
+def _changed_tables(stored: RowDigests, made: RowDigests, payload: Any) -> str:
+    """Return the tables in which rows and their digests may have been changed together."""
+    names = {"decisions": "people", "outcomes": "outcomes", "overrides": "overrides"}
+    names |= {"erasures": "erasures"}
+    tables = [
+        table
+        for name, table in names.items()
+        if getattr(stored, name) is not None or getattr(made, name) is not None
+    ]
+    tables += ["row_digests"] if tables else []
+    return " or ".join(tables + (["payloads"] if payload is not None or not tables else []))
+
+
+def _missing_people(entry: Entry, rows: StoredRows) -> str | None:
+    """Return which applicant of an entry is missing, or has no group value."""
+    expected = list(entry.people_range)
+    has_groups = entry.says["rows"]["groups"]
+    for table, persons, wanted in (
+        ("people", rows.people["person"], expected),
+        ("group_values", rows.group_values["person"], expected if has_groups else []),
+    ):
+        if list(persons) != wanted:
+            extra = [person for person in persons if person not in set(wanted)]
+            missing = sorted(set(wanted) - {*persons})
+            what = (
+                f"person {missing[0]} is missing" if missing else f"person {extra[0]!r} was added"
+            )
+            return f"table {table} has {len(persons)} of {len(wanted)} rows, and {what}"
+    return None
+
+
+def _payload_problem(
+    reader: Reader, entry: Entry, payload: bytes | None, digest: bytes | None
+) -> str | None:
+    if payload is None and digest is not None:
+        if entry.kind != "snapshot" or entry.number in kept_states(reader):
+            return "its payload is gone from table payloads, and nothing recorded explains it"
+    elif payload is not None and (
+        not isinstance(payload, bytes) or sha256(payload).digest() != digest
+    ):
+        return "its payload in table payloads was changed"
+    return None
+
+
+def _people_problem(
+    reader: Reader, entry: Entry, rows: StoredRows, digests: RowDigests, made: RowDigests
+) -> str | None:
+    """Return whose personal data or decision were changed."""
+    people, groups = rows.people, rows.group_values
+    persons = entry.people_range
+    if not persons:
+        return None
+    erased = reader.erased_between(persons.start, persons.stop)
+    personal = personal_digests(people, groups)
+    private = [people[name] for name in ("application", "numbers", "texts", "reasons", "salt")]
+    private += [groups[name] for name in ("value", "salt") if groups["person"]]
+    changed = []
+    for row, values in enumerate(zip(*private, strict=True)):
+        person = persons[row]
+        if person in erased:
+            if any(value is not None for value in values):
+                return f"person {person} was erased, and has personal data in table people"
+        elif None in (people["salt"][row], people["application"][row]):
+            name = people["application"][row]
+            return f"{_unproved(person, name)} lacks personal data, and no erasure explains it"
+        elif personal[row] != people["personal"][row]:
+            changed.append(row)
+    other = _other_rows(digests.decisions, made.decisions)
+    if other:
+        row, *others = other
+        # The digest of a decision covers the personal digest, so try the one of the stored data.
+        with_own = digests_of(replace(rows, people={**people, "personal": personal}))
+        is_digest = row not in _other_rows(digests.decisions, with_own.decisions)
+        what = "the personal digest of" if is_digest else "the decision on"
+        who = _proved(persons[row], people["application"][row])
+        return f"{what} {who} in table people was changed{_more(persons[at] for at in others)}"
+    if changed:
+        row, *others = changed
+        tables = "people or group_values" if groups["person"] else "people"
+        more = _more(persons[at] for at in others)
+        who = _unproved(persons[row], people["application"][row])
+        return f"personal data of {who} in table {tables} were changed{more}"
+    return None
+
+
+def _other_problems(
+    reader: Reader, rows: StoredRows, digests: RowDigests, made: RowDigests
+) -> Iterator[str]:
+    """Yield which outcome, override or erasure was changed, added or removed."""
+    for table in ("outcomes", "overrides", "erasures"):
+        before, after = _split(getattr(digests, table)), _split(getattr(made, table))
+        if before == after:
+            continue
+        persons = getattr(rows, table)["person"]
+        known = {*before}
+        new = [person for person, digest in zip(persons, after, strict=True) if digest not in known]
+        if not new:
+            n, wanted = len(after), len(before)
+            place = next(at for at in range(wanted) if at >= n or after[at] != before[at])
+            after_whom = f"after person {persons[place - 1]}" if place else "at the beginning"
+            yield f"table {table} has {n} of its {wanted} rows, and one is missing {after_whom}"
+            continue
+        person, *others = new
+        how = "was changed" if len(before) == len(after) else "was added"
+        if len(after) < len(before):
+            how = "was changed, and others were removed"
+        who = _named(reader, person)
+        yield f"the {table.removesuffix('s')} of {who} in table {table} {how}{_more(others)}"
+
+
+def _other_rows(stored: bytes | None, made: bytes | None) -> list[int]:
+    pairs = zip_longest(_split(stored), _split(made))
+    return [row for row, (before, after) in enumerate(pairs) if before != after]
+
+
+def _split(digests: bytes | None) -> list[bytes]:
+    joined = digests or b""
+    return [joined[at : at + _SIZE] for at in range(0, len(joined), _SIZE)]
+
+
+def _more(persons: Iterable[int]) -> str:
+    """Return the end of a sentence that names further rows.
+
+    Examples
+    --------
+    >>> _more([7, 9])
+    ', and so were 2 other rows (persons 7, 9)'
+    """
+    numbers = [*persons]
+    if not numbers:
+        return ""
+    listed = ", ".join(map(str, numbers[:_NAMED])) + (" ..." if len(numbers) > _NAMED else "")
+    if len(numbers) == 1:
+        return f", and so was 1 other row (person {listed})"
+    return f", and so were {len(numbers):,} other rows (persons {listed})"
+
+
+def _named(reader: Reader, person: Any) -> str:
+    name = None
+    if isinstance(person, int):
+        (name,) = reader.names(np.array([person]))
+    return _proved(person, name)
+
+
+def _proved(person: Any, application: Any) -> str:
+    """Return what messages call an applicant whose name matches its digest, or was erased."""
+    number = f"person {_SHORT.repr(person)}"
+    return number if application is None else f"application {_SHORT.repr(application)} ({number})"
+
+
+def _unproved(person: Any, application: Any) -> str:
+    """Return what messages call an applicant whose name may have been changed."""
+    number = f"person {person}"
+    return number if application is None else f"{number} (now named {_SHORT.repr(application)})"

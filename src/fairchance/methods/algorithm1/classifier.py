@@ -1,0 +1,892 @@
+"""Algorithm 1 of "Fair Classification with Partial Feedback" as a scikit-learn estimator.
+
+Read ``decide`` and ``observe`` beside the paper's box; everything they call can be replaced
+(``docs/architecture.md``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.validation import check_is_fitted
+
+from fairchance.core.budget import FdrBudget
+from fairchance.core.coverage import CoverageRule, SummedAcceptance
+from fairchance.core.decisions import Decisions, Round
+from fairchance.core.fairness import RateParity
+from fairchance.core.noise import OutcomeNoise
+from fairchance.core.sampling import Draw
+from fairchance.core.saved import saved
+from fairchance.core.strategies import Strategy, as_strategy
+from fairchance.core.utility import Utility
+from fairchance.errors import InputError, LearningWarning
+from fairchance.learners.logistic import ConstrainedLogistic
+from fairchance.learners.wrap import check_keeps_nobody, reads_raw_columns
+from fairchance.methods.algorithm1.exploration import (
+    draw_by_score,
+    draw_explored,
+    find_candidates,
+)
+from fairchance.methods.algorithm1.learning import Learned, LearningRules, learn
+from fairchance.methods.algorithm1.past import past_policy as read_past_policy
+from fairchance.methods.algorithm1.policy_log import (
+    LOG_COLUMNS,
+    LoggedPolicy,
+    PolicyLog,
+    per_person,
+)
+from fairchance.methods.estimator import (
+    DecidingClassifier,
+    allows_missing,
+    check_group_mode,
+    check_learner,
+    check_rounds,
+    check_unchanged,
+)
+from fairchance.notebook import Records
+from fairchance.people.columns import as_missing_values
+from fairchance.people.ids import id_bits, keyed_bits, round_key, seed_of
+from fairchance.people.intake import Batch, History, Intake
+from fairchance.people.likeness import Checks
+from fairchance.people.reasons import Scored
+from fairchance.people.store import PeopleStore
+
+__all__ = ["ENOUGH_TO_TELL", "Deployed", "PartialFeedbackClassifier", "check_settings"]
+
+ENOUGH_TO_TELL = 30  # applicants in a region before a note says that nothing can start there
+
+_FOLD = 3  # purpose of the randomness that assigns folds
+_SECOND = np.uint64(1 << 63)  # keyed bits from here on are in the second fold
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "thresholds": ("shared", "per_group"),
+    "constraints": ("joint", "per_group"),
+    "split": ("half", "cross"),
+    "operating_point": ("threshold", "searched"),
+    "weights": ("acceptance", "none"),
+    "first_round": ("matched", "drawn", "cut", "learned"),
+}
+_KINDS: dict[str, type] = {
+    "utility": Utility,
+    "budget": FdrBudget,
+    "coverage": CoverageRule,
+    "fairness": RateParity,
+    "noise": OutcomeNoise,
+}
+# Options that cannot change between rounds, because records depend on them.
+_FIXED = (
+    "coverage",
+    "learner",
+    "group_as_feature",
+    "group_mode",
+    "attributes",
+    "missing_values",
+    "pos_label",
+    "random_state",
+)
+
+
+def check_settings(classifier: Any) -> None:
+    """Raise unless all options of a classifier of Algorithm 1 are allowed."""
+    for name, allowed in _CHOICES.items():
+        value = getattr(classifier, name)
+        if value not in allowed:
+            raise InputError(f"{name} must be one of {allowed}, got {value!r}.")
+    for name, kind in _KINDS.items():
+        value = getattr(classifier, name)
+        if value is not None and not isinstance(value, kind):
+            raise InputError(f"{name} must be a {kind.__name__} or None, got {value!r}.")
+    if classifier.weight_cap is not None and not classifier.weight_cap >= 1:
+        raise InputError(f"weight_cap must be 1 or more, or None, got {classifier.weight_cap}.")
+    if not classifier.min_outcomes >= 1:
+        raise InputError(f"min_outcomes must be 1 or more, got {classifier.min_outcomes}.")
+    check_rounds("maturity", classifier.maturity, least=0)
+    as_strategy(classifier.strategy)
+    check_learner(classifier.learner)
+    if classifier.first_round == "drawn" and as_strategy(classifier.strategy).is_limited:
+        raise InputError(
+            f"first_round='drawn' accepts any applicant by chance, and limits bar some of them, "
+            f"got {classifier.strategy!r}; pass first_round='matched', or no limits."
+        )
+    if classifier.operating_point == "searched":
+        _check_searched(classifier)
+    check_group_mode(classifier)
+
+
+def _check_searched(classifier: Any) -> None:
+    """Raise unless a rule can be searched, and searching it undoes nothing that was asked for."""
+    learner = ConstrainedLogistic() if classifier.learner is None else classifier.learner
+    if not isinstance(learner, ConstrainedLogistic | LogisticRegression):
+        raise InputError(
+            f"operating_point='searched' searches linear rules and needs learner None, "
+            f"ConstrainedLogistic or LogisticRegression, got {type(learner).__name__}; change the "
+            f"learner, or pass operating_point='threshold'."
+        )
+    if classifier.split != "half":
+        raise InputError(
+            f"operating_point='searched' needs split='half', because the mean of two searched "
+            f"rules is not a good rule, got {classifier.split!r}; change one of them."
+        )
+    if classifier.constrain_fit or getattr(learner, "fairness", None) is not None:
+        raise InputError(
+            "operating_point='searched' searches without the constraints of a fit, got "
+            "constrain_fit=True or a learner with fairness; put fairness on the thresholds "
+            "(fairness=), or pass operating_point='threshold'."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Deployed:
+    """The policy of the last round of Algorithm 1, for a record of it.
+
+    Attributes
+    ----------
+    f
+        f_t, its likelihood and thresholds.
+    policy
+        The policy as it is logged.
+    n_final
+        How many logged policies no later round can extend.
+    """
+
+    f: Learned
+    policy: LoggedPolicy
+    n_final: int
+
+
+@saved
+class PartialFeedbackClassifier(DecidingClassifier):
+    """Decide batches under partial feedback with a bound on mistakes and fair exploration.
+
+    One caller at a time: rounds follow one another, so calls from several threads need a lock.
+
+    Parameters
+    ----------
+    utility
+        What decisions are worth; None means ``Accuracy()``.
+    budget
+        α and how it is shared between exploiting and exploring; None means ``FdrBudget()``.
+    coverage
+        Who counts as known; None means ``SummedAcceptance()``.
+    strategy
+        Who is explored: a ``Strategy``, or a function of (X, score, group); None means
+        ``ScoreWeighted()``. ``Limited`` adds limits on risk, people and money.
+    learner
+        Likelihood model: any scikit-learn classifier with ``predict_proba``; None means
+        ``ConstrainedLogistic()``. It gets numbers: categories as columns of 0 and 1, dates as days,
+        missing numbers as they are if it accepts them, else as medians with a column that marks
+        them. A ``Pipeline`` gets the table as it is.
+    fairness
+        Group constraint on the thresholds. For thresholds that are blind to the group, put it into
+        the fit instead: ``learner=ConstrainedLogistic(fairness=…)``.
+    thresholds
+        ``"shared"``: one for all groups; ``"per_group"``: one for each group.
+    constraints
+        ``"joint"``: the bounds on FDR and selection rate (α_exploit + ε and λ − ε) hold over all
+        applicants of the exploit region; ``"per_group"``: within each group, which the paper's
+        improvement of every group needs (Theorem 2). How many are explored is counted over all
+        groups either way.
+    split
+        ``"half"``: the likelihood learns from one half of the labelled rows, the thresholds from
+        the other; ``"cross"``: both learn from all, each half scored by the model of the other.
+        Halves go by id and persist over rounds.
+    operating_point
+        ``"threshold"``: the likelihood is the learner's, and only its thresholds maximise utility
+        under the bounds; ``"searched"``: the rows that fit the likelihood also search a linear rule
+        of large utility under the FDR and selection-rate bounds
+        (:func:`~fairchance.learners.direct_search.search_linear_rule`), and the other rows choose
+        between the learner's rule, the searched one and their mean, along with the thresholds.
+        Needs a logistic learner and ``split="half"``.
+    weights
+        ``"acceptance"``: labelled rows count one over the mean probability with which the logged
+        policies accept such an applicant (the paper's η_w); ``"none"``: all count the same.
+    weight_cap
+        Largest such weight; None means no cap. A larger cap corrects more and is noisier: a few
+        heavy rows that turn out bad can make every threshold but the strictest look infeasible.
+    min_outcomes
+        Effective number of held-out outcomes of our own decisions from which on the thresholds are
+        chosen on these alone. With fewer, the history is used too, and the round is flagged as not
+        calibrated.
+    first_round
+        Round 1 decides as f_0 does (Algorithm 1), whose score is a probability of acceptance.
+        ``"matched"``: f_0 accepts from the score on that accepts as many of the history as the past
+        did (½ if the history has no rejections). ``"drawn"``: every applicant is accepted with
+        f_0's probability; not with limits. ``"cut"``: f_0 accepts from ½ on, where its score
+        exceeds τ. ``"learned"``: by what the history teaches. If the history has no rejections and
+        no past policy is given, there is no f_0, and round 1 is learned.
+    maturity
+        Rounds after which missing outcomes count as bad; until then a round with missing outcomes
+        is left out of learning. None: outcomes count as soon as they arrive and missing ones never
+        do, which is right only if bad outcomes arrive neither earlier nor later than good ones.
+        0: missing outcomes count as bad at once.
+    noise
+        How often outcomes are recorded wrongly: estimated FDR and utility are corrected for it.
+        None means never.
+    group_as_feature
+        Append the group to the features.
+    group_mode
+        What groups may change. ``"aware"``: everything; ``"blind"``: an applicant's own group
+        changes nothing, groups of labelled rows change only what is learned, through ``fairness``
+        and ``constraints`` on a shared threshold or ``fairness`` in the learner; ``"audit"``: no
+        group changes any decision, groups are read, checked and counted.
+    attributes
+        Several columns of ``sensitive_features``. ``"crossed"``: each combination is a group;
+        ``"side_by_side"``: fairness constraints and counts go by each attribute, and all else that
+        depends on groups by combination.
+    missing_values
+        Texts and numbers that mean that a feature is missing, such as ``"?"`` or ``[-1, "NA"]``,
+        besides NaN and None.
+    checks
+        From which difference to the history on a batch is refused or reported; None means
+        ``Checks()``.
+    constrain_fit
+        Also hold the FDR and selection-rate constraints, in expectation and over all groups
+        together, while fitting the likelihood, as the paper does; needs ``ConstrainedLogistic``.
+    pos_label
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
+    random_state
+        Seed of the draws.
+
+    Attributes
+    ----------
+    classes_ : outcome labels.
+    groups_ : group values, in the order of ``Round.thresholds``.
+    rounds_ : a ``Round`` for each round.
+    policies_ : the logged policies, a tuple of ``LoggedPolicy``.
+    deployed_ : the policy of the last round, a ``Deployed``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> good = rng.random(2000) < 1 / (1 + np.exp(-2 - 3 * X[:, 0]))
+    >>> history, batch = slice(0, 1000), slice(1000, 2000)
+    >>> clf = PartialFeedbackClassifier(random_state=0)
+    >>> clf = clf.fit(X[history], good[history], accepted=X[history, 0] > 0)
+    >>> decided = clf.decide(X[batch])
+    >>> clf = clf.observe(decided.ids[decided.accepted], good[batch][decided.accepted])
+    >>> int(decided.explored.sum()), float(decided.propensity[decided.explored].max()) < 1
+    (42, True)
+    """
+
+    _columns: ClassVar[dict[str, Any]] = LOG_COLUMNS  # extra columns of the store
+
+    @property
+    def _encodes(self) -> bool:
+        return not reads_raw_columns(self.learner)
+
+    def __init__(
+        self,
+        utility: Utility | None = None,
+        budget: FdrBudget | None = None,
+        coverage: CoverageRule | None = None,
+        strategy: Strategy | Callable[..., ArrayLike] | None = None,
+        learner: Any = None,
+        *,
+        fairness: RateParity | None = None,
+        thresholds: Literal["shared", "per_group"] = "shared",
+        constraints: Literal["joint", "per_group"] = "joint",
+        split: Literal["half", "cross"] = "half",
+        operating_point: Literal["threshold", "searched"] = "threshold",
+        weights: Literal["acceptance", "none"] = "acceptance",
+        weight_cap: float | None = 3.0,
+        min_outcomes: int = 100,
+        first_round: Literal["matched", "drawn", "cut", "learned"] = "matched",
+        maturity: int | None = None,
+        noise: OutcomeNoise | None = None,
+        group_as_feature: bool = False,
+        group_mode: Literal["aware", "blind", "audit"] = "aware",
+        attributes: Literal["crossed", "side_by_side"] = "crossed",
+        missing_values: Any = None,
+        checks: Checks | None = None,
+        constrain_fit: bool = False,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.utility = utility
+        self.budget = budget
+        self.coverage = coverage
+        self.strategy = strategy
+        self.learner = learner
+        self.fairness = fairness
+        self.thresholds = thresholds
+        self.constraints = constraints
+        self.split = split
+        self.operating_point = operating_point
+        self.weights = weights
+        self.weight_cap = weight_cap
+        self.min_outcomes = min_outcomes
+        self.first_round = first_round
+        self.maturity = maturity
+        self.noise = noise
+        self.group_as_feature = group_as_feature
+        self.group_mode = group_mode
+        self.attributes = attributes
+        self.missing_values = missing_values
+        self.checks = checks
+        self.constrain_fit = constrain_fit
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        past_policy: Any = None,
+    ) -> PartialFeedbackClassifier:
+        """Start from a history of past decisions.
+
+        Parameters
+        ----------
+        X
+            Features of all past applicants: an array of numbers, or a dataframe with numbers, text,
+            categories, truth values and dates. Values may be missing.
+        y
+            Outcomes; read only where accepted.
+        accepted
+            Which applicants were accepted; None means all of them.
+        sensitive_features
+            Group of each applicant; several columns are several protected attributes.
+        ids
+            Ids of the applications, integers or strings; None means consecutive integers.
+        past_policy
+            f_0 if it is known: a function of the features that returns probabilities of acceptance,
+            or a fitted classifier of acceptance. None fits the learner to imitate ``accepted``.
+        """
+        self._begin(X, y, accepted, sensitive_features, ids, past_policy)
+        return self
+
+    def _start(
+        self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any, past_policy: Any
+    ) -> None:
+        self._check_options()
+        self._intake = self._new_intake()
+        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        self._learners = [self._prepared_learner() for _ in range(2)]
+        about_groups = self.fairness is not None or self.constraints == "per_group"
+        if about_groups and self._intake.groups is None:
+            raise InputError(
+                "fairness and constraints='per_group' are about groups; pass sensitive_features to "
+                "fit."
+            )
+        self.classes_ = self._intake.classes
+        self.groups_ = self._intake.groups
+        as_strategy(self.strategy).for_columns(self._intake.known_columns)  # or raises
+        self._seed = seed_of(self.random_state)
+        if past_policy is not None:
+            self._intake.check_numbers("past_policy")
+        self._past = read_past_policy(
+            past_policy, self.learner, history, self.n_features_in_, self._intake.expansion
+        )
+        self._log = PolicyLog(self._past.likelihood, len(history))
+        self._people = PeopleStore(2, self._columns)
+        self._record_people(history, history.accepted, 0, history.outcome)
+        self._start_counts()
+        self._start_records(history)
+        self._intake.passed(history)
+        self._rounds: list[Round] = []
+        self._corrections = []
+        self._carried = 0.0
+        learned = self._learn(1) or self._learn(1, everywhere=True)
+        assert learned is not None  # the intake saw both outcomes
+        self._learned: Learned = learned
+        self._deployed = learned
+        self._news, self._learned_by = False, self._rules(1)
+        self._fitted = {name: getattr(self, name) for name in _FIXED}
+
+    def decide(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        unlike_history: bool = False,
+    ) -> Decisions:
+        """Decide a batch: steps 1 to 3 of Algorithm 1.
+
+        Parameters
+        ----------
+        X
+            Features of the applicants, one or a million.
+        sensitive_features
+            Their groups; needed if ``fit`` got groups.
+        ids
+            Ids of the applications, never used before; None means the next integers.
+        unlike_history
+            Decide although columns differ much from the history; see ``Checks``.
+        """
+        self._check_fitted()
+        self._check_options()
+        check_unchanged(self, self._fitted)
+        batch = self._intake.read_batch(
+            self, X, sensitive_features, ids, checks=self._checks, unlike_history=unlike_history
+        )
+        if ids is not None:  # the next integers are new
+            self._people.check_new(batch.ids, batch.bits)
+        t = len(self._rounds) + 1
+
+        # Step 1. Learn f_t (round 1: f_0) and split the batch into EXPLOIT_t and EXPLORE_t.
+        f = self._classifier_of_round(t)
+        position = self._log.add_likelihood(f.likelihood)
+        look = self._log.look(batch.X, batch.group, self._rule, score_of=position)
+        threshold = per_person(f.thresholds.astype(look.score.dtype), batch.group)
+        accepted = look.score >= threshold
+        exploit = look.known
+        if f.follows == "matched":
+            exploit |= accepted
+        elif f.follows == "drawn":
+            exploit = accepted.copy()
+        explore = np.flatnonzero(~exploit)
+
+        # Step 2. Exploit: accept the applicants that f_t accepts.
+        accepted &= exploit
+        n_exploit = int(np.count_nonzero(accepted))
+
+        # Step 3. Explore as many as the budget allows, with probability proportional to g.
+        candidates = find_candidates(
+            batch, explore, look.score, self._strategy, self._intake.n_groups
+        )
+        n_candidates = int(np.count_nonzero(candidates.may))
+        n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_candidates)
+        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, candidates.at_most)
+        if f.follows == "drawn":
+            keys = {"seed": self._seed, "round": t}
+            draw = draw_by_score(batch, explore, look.score, self._intake.n_groups, **keys)
+            group_factor = np.ones(self._intake.n_groups)
+        else:
+            draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
+        propensity = accepted.astype(np.float64)
+        accepted[explore[draw.drawn]] = True
+        propensity[explore] = draw.probability
+
+        note = f"{self._note(f, batch, exploit)} {candidates.note(n_wanted, n_explore)}".strip()
+        policy = LoggedPolicy(
+            position,
+            f.thresholds,
+            self._strategy,
+            group_factor,
+            draw.left,
+            draw.others,
+            len(batch),
+            follows=f.follows,
+        )
+        record = Round(
+            round=t,
+            n_people=len(batch),
+            n_exploit_region=int(np.count_nonzero(exploit)),
+            n_exploited=n_exploit,
+            n_explored=int(np.count_nonzero(draw.drawn)),
+            alpha_exploit=self._budget.alpha_exploit(t),
+            carried=carried,
+            thresholds=tuple(f.thresholds.tolist()),
+            calibrated=f.calibrated,
+            n_outcomes=f.n_outcomes,
+            effective_sample_size=f.effective_sample_size,
+            estimated_fdr=f.estimated_fdr,
+            disparity=f.disparity,
+            feasible=f.feasible,
+            note=note,
+            n_unreachable=sum(candidates.barred),
+            unreachable=candidates.barred,
+            group_mode=self.group_mode,
+            capped_share=f.capped_share,
+            uncapped_fdr=f.uncapped_fdr,
+            follows=f.follows,
+        )
+        given = self._given_to(batch, accepted)
+        self._record_round(batch, accepted, f, policy, record)
+        decided = self._answer(batch, accepted, exploit, look.score, propensity, t, given)
+        threshold = np.broadcast_to(threshold, len(batch))
+        return self._counted(batch, replace(decided, threshold=threshold))
+
+    def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
+        """Record outcomes of accepted applicants: step 4 of Algorithm 1.
+
+        In any order, in parts, many rounds late; the same outcome may come again. Step 5, the
+        update of coverage, needs no call, since coverage is a function of the logged policies.
+
+        Parameters
+        ----------
+        ids
+            Ids of the applications.
+        outcomes
+            Their outcomes, in the labels of the history.
+        """
+        self._check_fitted()
+        names = self._intake.read_ids(ids)
+        if names.size:
+            outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+            changes = self._people.observe(names, id_bits(names), outcome)
+            self._news |= len(changes) > 0
+        return self
+
+    def correct(self, ids: Any, outcomes: Any) -> Self:
+        """Replace recorded outcomes that turned out to be wrong; the next round learns from them.
+
+        Decisions already made stay as they are.
+
+        Parameters
+        ----------
+        ids
+            Ids of applications whose outcomes are recorded.
+        outcomes
+            The right outcomes.
+        """
+        self._check_fitted()
+        names = self._intake.read_ids(ids)
+        if names.size:
+            outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+            changes = self._people.observe(names, id_bits(names), outcome, correcting=True)
+            self._news |= len(changes) > 0
+            t = len(self._rounds)
+            self._remember_corrections(t, names[changes.at], changes.before, changes.after)
+        return self
+
+    def withdraw(self, ids: Any) -> Self:
+        """Record that the outcomes of accepted applicants will never be known.
+
+        Use it for a loan that was not taken up, or a decision that was overridden by hand. Nothing
+        is learned from these applicants from now on, even if an outcome is recorded. If an outcome
+        arrives after all, record it with ``correct``.
+
+        Parameters
+        ----------
+        ids
+            Ids of accepted applications.
+        """
+        self._check_fitted()
+        names = self._intake.read_ids(ids)
+        changes = self._people.withdraw(names, id_bits(names))
+        # With a maturity, pending outcomes come to count as bad, so withdrawing one is news too.
+        if (changes.before >= 0).any() or self.maturity is not None:
+            self._news = True
+        return self
+
+    def forget(self, ids: Any) -> Self:
+        """Forget applicants for good: their features, groups, outcomes and ids.
+
+        Nothing is learned from them from the next round on. Decisions, counts and the policies of
+        rounds so far stay as they are, and so does what a learner keeps of the rows it was fitted
+        to: coefficients, but also categories of an encoder.
+
+        Parameters
+        ----------
+        ids
+            Ids of applications, accepted or rejected, those of the history too.
+        """
+        self._check_fitted()
+        check_keeps_nobody(self.learner)
+        check_keeps_nobody(self._past.given, "past policy")
+        names = self._intake.read_ids(ids)
+        if names.size:
+            self._people.forget(names, id_bits(names))
+            self._forget_corrections(names)
+            self._news = True
+        return self
+
+    # Questions that change nothing.
+
+    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return which applicants f_t accepts at its operating point, whether known or not.
+
+        f_t is the classifier of the last ``decide`` (f_0 in a round that follows the past), or the
+        one learned from the history after ``fit``. Nothing is recorded.
+        """
+        check_is_fitted(self)
+        self._intake.check_good()
+        score, group = self._score(X, sensitive_features, self._deployed)
+        return np.asarray(score >= per_person(self._deployed.thresholds, group))
+
+    def acceptance_probability(
+        self, X: Any, *, sensitive_features: Any = None
+    ) -> NDArray[np.float64]:
+        """Return the probability with which the last round's policy accepts applicants.
+
+        0 or 1 in the exploit region of that round, the probability of being drawn elsewhere, for
+        applicants who were not in its batch.
+        """
+        check_is_fitted(self)
+        self._check_decided()
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        return self._log.last_acceptance(features, group, self._rule)
+
+    def mean_acceptance(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return each applicant's mean probability of acceptance over the policies of all rounds.
+
+        Σ_t (n_t / N)·π_t, so rounds count by their numbers of applicants. π_t is that of
+        ``acceptance_probability`` after round t.
+        """
+        check_is_fitted(self)
+        self._check_decided()
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        past = self._log.past_acceptance(features, group)
+        own, _ = self._log.walk(features, group, self._rule, past)
+        return np.minimum(own / self._log.n_people, 1.0)
+
+    def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return which applicants the limits of the strategy currently bar from exploration.
+
+        An exclusion rule or an exposure limit bars an applicant for good; a limit on risk may let
+        them in once f_t has learned more. f_t is that of ``accepts``. An applicant who is known
+        needs no exploration, whether barred or not.
+        """
+        check_is_fitted(self)
+        features, group = self._read_for(self._deployed, X, sensitive_features)
+        score = np.asarray(self._deployed.likelihood.score(features, group))
+        why = self._strategy.barred(features, score)
+        return np.zeros(group.size, np.bool_) if why is None else np.asarray(why != 0)
+
+    def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
+        """Return applicants as f_t reads them, with its likelihood; f_t is that of ``accepts``."""
+        check_is_fitted(self)
+        features, group = self._read_for(self._deployed, X, sensitive_features)
+        return Scored(self._deployed.likelihood, features, group, self._intake.places)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
+        check_is_fitted(self)
+        score, _ = self._score(X, sensitive_features, self._learned)
+        return self._per_class(score)
+
+    def coverage_of(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the coverage w of applicants as the next round will see it."""
+        check_is_fitted(self)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        w = self._log.coverage(features, group, self._rule)
+        return w / self._rule.count(len(self._rounds))
+
+    def fold_of(self, ids: Any) -> NDArray[np.intp]:
+        """Return the fold of applications: with ``split="half"``, 0 learns f_t, 1 its thresholds.
+
+        Parameters
+        ----------
+        ids
+            Ids of applications, decided on or not.
+        """
+        self._check_fitted()
+        return self._fold_of(id_bits(self._intake.read_ids(ids)))
+
+    @property
+    def rounds_(self) -> Records[Round]:
+        """The record of each round."""
+        check_is_fitted(self, "_rounds")
+        return Records(self._rounds)
+
+    @property
+    def policies_(self) -> tuple[LoggedPolicy, ...]:
+        """The logged policies; rounds that acted alike may share one."""
+        check_is_fitted(self, "_log")
+        return tuple(self._log.policies)
+
+    @property
+    def n_outcomes_(self) -> int:
+        """Number of outcomes known, those of the history included."""
+        check_is_fitted(self, "_people")
+        return self._people.n_outcomes
+
+    @property
+    def deployed_(self) -> Deployed | None:
+        """The policy of the last round; None before any round."""
+        check_is_fitted(self, "_rounds")
+        if not self._rounds:
+            return None
+        f, log = self._deployed, self._log
+        return Deployed(f, log.policies[-1], log.n_final)
+
+    # Hooks for classifiers of other kinds of outcomes.
+
+    def _check_options(self) -> None:
+        check_settings(self)
+
+    def _new_intake(self) -> Intake:
+        return Intake(
+            raw=reads_raw_columns(self.learner),
+            allow_missing=allows_missing(self.learner),
+            group_as_feature=self.group_as_feature,
+            pos_label=self.pos_label,
+            group_mode=self.group_mode,
+            encodes=self._encodes,
+            missing_values=as_missing_values(self.missing_values),
+            named_values=as_strategy(self.strategy).named_values,
+        )
+
+    def _start_records(self, history: History) -> None:
+        """Begin additional records; nothing has been learned yet."""
+
+    def _given_to(self, batch: Batch, accepted: NDArray[np.bool_]) -> Any:  # noqa: ARG002
+        """Return additional decisions; nothing has been recorded yet."""
+        return None
+
+    def _answer(
+        self,
+        batch: Batch,
+        accepted: NDArray[np.bool_],
+        exploit: NDArray[np.bool_],
+        score: NDArray[Any],
+        propensity: NDArray[np.float64],
+        t: int,
+        given: Any,  # noqa: ARG002
+    ) -> Decisions:
+        """Return the decisions of a round that has been recorded."""
+        decided = batch.ids, accepted, exploit, score, propensity, t, batch.backend
+        return Decisions(*decided, group_mode=self.group_mode)
+
+    # Parts of the steps.
+
+    def _check_decided(self) -> None:
+        if not self._rounds:
+            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
+
+    def _check_fitted(self) -> None:
+        """Raise unless there is a history; scikit-learn's own check takes a tenth of a round."""
+        if not hasattr(self, "_fitted"):
+            check_is_fitted(self)
+
+    def _classifier_of_round(self, t: int) -> Learned:
+        if t == 1 and self._past.decides and self.first_round != "learned":
+            past, n_groups = self._past, self._intake.n_groups
+            return Learned.following(past.likelihood, n_groups, self.first_round, past.cut)
+        rules = self._rules(t)
+        if self._news or rules != self._learned_by:
+            self._learned = self._learn(t) or self._learned
+            self._news, self._learned_by = False, rules
+        return self._learned
+
+    def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
+        rules = self._rules(t, everywhere=everywhere)
+        return learn(self._learners, self._people.parts, self._log, rules)
+
+    def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
+        return LearningRules.of(
+            self,
+            max_fdr=self._budget.max_fdr(t),
+            min_selection_rate=max(0.0, self._budget.min_selection_rate - self._budget.slack),
+            rule=self._rule,
+            fairness=self._bound(self.fairness),
+            n_groups=self._intake.n_groups,
+            expansion=self._intake.expansion,
+            waiting=self._people.waiting(t, self.maturity),
+            everywhere=everywhere,
+        )
+
+    def _explore(
+        self,
+        t: int,
+        batch: Batch,
+        explore: NDArray[np.intp],
+        score: NDArray[Any],
+        n_exploit: int,
+        n_explore: int,
+    ) -> tuple[Draw, NDArray[np.float64]]:
+        return draw_explored(
+            batch,
+            explore,
+            score,
+            n_explore,
+            self._strategy,
+            self._intake.n_groups,
+            seed=self._seed,
+            round=t,
+            # Another applicant would have taken the place of an average one, exploited or not.
+            n_instead=self._budget.allowed(t, n_exploit * (1 - 1 / len(batch)), self._carried),
+        )
+
+    def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
+        """Return what the round's record must mention; warn if the run cannot go on like this."""
+        so_far, n_known = self._log.n_people + len(batch), np.count_nonzero(exploit)
+        none_known = not (n_known or any(record.n_exploit_region for record in self._rounds))
+        note = f.note
+        if f.follows == "drawn":
+            return note
+        if none_known and so_far >= ENOUGH_TO_TELL:
+            w = self._log.coverage(batch.X, batch.group, self._rule)
+            largest = float(w.max()) / self._rule.count(len(self._rounds))
+            note = (
+                f"None of the {so_far} applicants decided on so far is known well enough to "
+                f"exploit (largest coverage {largest:.3g}, threshold {self._rule.threshold}), so "
+                f"none can be explored either; lower the threshold of the coverage rule."
+            )
+        elif n_known >= ENOUGH_TO_TELL and np.isinf(f.thresholds).all():
+            max_fdr = self._budget.max_fdr(len(self._rounds) + 1)
+            note = (
+                f"No threshold keeps the estimated FDR at or below {max_fdr:.3g} and accepts "
+                f"applicants worth accepting, so none was accepted or explored; check that "
+                f"{self._intake.good!r} is the good outcome (pos_label), raise alpha, or change "
+                f"the utility."
+            )
+        if note and (note != f.note or not f.feasible):
+            warnings.warn(note, LearningWarning, stacklevel=3)
+        return note
+
+    def _fold_of(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """Return the fold of ids, a function of them and of the seed only."""
+        keyed = keyed_bits(bits, round_key(self._seed, 0, _FOLD))
+        return (keyed >= _SECOND).astype(np.intp)
+
+    def _record_people(
+        self,
+        batch: Batch,
+        accepted: NDArray[np.bool_],
+        round: int,
+        outcome: NDArray[np.int8] | None = None,
+    ) -> None:
+        self._people.record(
+            batch.bits,
+            accepted,
+            round,
+            X=batch.X,
+            group=batch.for_fit().group,
+            part=self._fold_of(batch.bits),
+            outcome=outcome,
+        )
+
+    def _record_round(
+        self,
+        batch: Batch,
+        accepted: NDArray[np.bool_],
+        f: Learned,
+        policy: LoggedPolicy,
+        record: Round,
+    ) -> None:
+        """Record the round; until here only f_t was learned, and no record has changed."""
+        self._deployed = f
+        self._record_people(batch, accepted, record.round)
+        self._log.append(policy, merge=self._rule.needs == "acceptance")
+        self._intake.passed(batch)
+        self._rounds.append(record)
+        self._carried = record.carried
+
+    def _score(self, X: Any, sensitive_features: Any, f: Learned) -> tuple[Any, NDArray[np.intp]]:
+        needed = bool(np.any(f.thresholds != f.thresholds[0])) or f.likelihood.reads_group
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
+        return np.asarray(f.likelihood.score(features, group), dtype=np.float64), group
+
+    def _read_for(
+        self, f: Learned, X: Any, sensitive_features: Any
+    ) -> tuple[Any, NDArray[np.intp]]:
+        """Return features and groups as a likelihood reads them."""
+        needed = f.likelihood.reads_group
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
+        return features, group
+
+    @property
+    def _budget(self) -> FdrBudget:
+        return FdrBudget() if self.budget is None else self.budget
+
+    @property
+    def _rule(self) -> CoverageRule:
+        return SummedAcceptance() if self.coverage is None else self.coverage
+
+    @property
+    def _strategy(self) -> Strategy:
+        return self._allowed(as_strategy(self.strategy).for_columns(self._intake.known_columns))

@@ -1,0 +1,208 @@
+"""Step 3 of Algorithm 1: draw the applicants to explore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.core.limits import Limited
+from fairchance.core.sampling import Draw, coin_flips, fixed_size_draw
+from fairchance.core.strategies import Strategy, check_sizes
+from fairchance.frames import take
+from fairchance.methods.algorithm1.policy_log import per_person
+from fairchance.people.ids import keyed_bits, round_key
+from fairchance.people.intake import Batch
+
+__all__ = ["Candidates", "barred_message", "draw_by_score", "draw_explored", "find_candidates"]
+
+_DRAW, _START = 1, 2  # purposes of a round's randomness
+# Least ``others`` of a draw under limits: beside it, the tiny g that the log gives to barred
+# applicants has no chance.
+_LEAST_OTHERS = 1e-18
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The applicants of an explore region that may be explored.
+
+    Attributes
+    ----------
+    may
+        Which may be, an entry per row of the explore region.
+    at_most
+        How many of them can be drawn, whichever they are.
+    barred
+        How many of the region may not be explored, by group.
+    message
+        The same as a sentence; empty if all may be explored.
+    """
+
+    may: NDArray[np.bool_]
+    at_most: int
+    barred: tuple[int, ...]
+    message: str
+
+    def note(self, n_wanted: int, n_explore: int) -> str:
+        """Return how the limits reduced a round in which the budget allowed ``n_wanted``."""
+        if n_explore == n_wanted:
+            return self.message
+        exposure = (
+            f"The exposure limit allowed {n_explore} of the {n_wanted} applicants in the budget to "
+            f"be explored."
+        )
+        return f"{self.message} {exposure}".strip()
+
+
+def find_candidates(
+    batch: Batch,
+    explore: NDArray[np.intp],
+    score: NDArray[Any],
+    strategy: Strategy,
+    n_groups: int,
+) -> Candidates:
+    """Return which rows of the explore region may be explored under a strategy's limits."""
+    if not isinstance(strategy, Limited) or explore.size == 0:
+        return Candidates(np.ones(explore.size, np.bool_), explore.size, (0,) * n_groups, "")
+    features = take(batch.X, explore) if strategy.reads_features else None
+    why = strategy.barred(features, score.take(explore))
+    may = why == 0
+    left = take(features, np.flatnonzero(may)) if strategy.reads_features else None
+    at_most = strategy.at_most(left, int(may.sum()))
+    group = batch.group if batch.report_group is None else batch.report_group
+    barred = np.bincount(group.take(explore[~may]), minlength=n_groups)
+    return Candidates(may, at_most, tuple(barred.tolist()), barred_message(strategy, why))
+
+
+def barred_message(strategy: Limited, why: NDArray[np.int8]) -> str:
+    """Return a sentence on how many candidates cannot be explored and why; empty if all can.
+
+    Examples
+    --------
+    >>> barred_message(Limited(max_risk=0.8), np.array([0, 3, 3]))
+    '2 of 3 candidates cannot be explored (risk above 0.8: 2); the promise of exploration covers
+    the others only.'
+    """
+    counts = np.bincount(why, minlength=1)
+    n_barred = why.size - int(counts[0])
+    if n_barred == 0:
+        return ""
+    reasons = (f"{strategy.reasons[code]}: {counts[code]}" for code in np.unique(why[why > 0]))
+    parts, n = ", ".join(reasons), why.size
+    if n_barred == n:
+        return (
+            f"None of {n} candidates can be explored ({parts}); the promise of exploration covers "
+            f"none of them."
+        )
+    return (
+        f"{n_barred} of {n} candidates cannot be explored ({parts}); the promise of exploration "
+        f"covers the others only."
+    )
+
+
+def draw_explored(
+    batch: Batch,
+    explore: NDArray[np.intp],
+    score: NDArray[Any],
+    n_explore: int,
+    strategy: Strategy,
+    n_groups: int,
+    *,
+    seed: int,
+    round: int,
+    n_instead: int,
+) -> tuple[Draw, NDArray[np.float64]]:
+    """Draw from EXPLORE_t with probability proportional to g(x, z; f_t), within the limits.
+
+    Parameters
+    ----------
+    batch
+        The whole batch.
+    explore
+        Rows of its explore region.
+    score
+        f_t's score of the whole batch.
+    n_explore
+        How many to draw, if the strategy's limits allow as many.
+    strategy
+        Gives g.
+    n_groups
+        How many groups there are.
+    seed, round
+        Keys of the randomness, together with the ids.
+    n_instead
+        How many would be drawn if another applicant took the place of an average one of the batch;
+        for the probability that the log gives to other applicants.
+
+    Returns
+    -------
+    draw
+        The rows drawn, with exact probabilities, one entry per row of ``explore``; 0 for rows that
+        may not be explored.
+    group_factor
+        The strategy's factor per group in this round.
+    """
+    keys = seed, round, n_instead
+    if not strategy.is_limited:
+        return _draw_from(batch, explore, score, n_explore, strategy, n_groups, *keys)
+    candidates = find_candidates(batch, explore, score, strategy, n_groups)
+    may, n_draw = candidates.may, min(n_explore, candidates.at_most)
+    draw, group_factor = _draw_from(batch, explore[may], score, n_draw, strategy, n_groups, *keys)
+    drawn, probability = np.zeros(explore.size, np.bool_), np.zeros(explore.size)
+    drawn[may], probability[may] = draw.drawn, draw.probability
+    others = np.maximum(draw.others, _LEAST_OTHERS)
+    return Draw(drawn, probability, draw.left, others), group_factor
+
+
+def draw_by_score(
+    batch: Batch,
+    explore: NDArray[np.intp],
+    score: NDArray[Any],
+    n_groups: int,
+    *,
+    seed: int,
+    round: int,
+) -> Draw:
+    """Accept each applicant of the explore region with their score as the probability."""
+    probability = score.take(explore).astype(np.float64)
+    bits = keyed_bits(batch.bits[explore], round_key(seed, round, _DRAW))
+    return Draw(coin_flips(probability, bits), probability, np.zeros(n_groups), np.ones(n_groups))
+
+
+def _draw_from(
+    batch: Batch,
+    rows: NDArray[np.intp],
+    score: NDArray[Any],
+    n_explore: int,
+    strategy: Strategy,
+    n_groups: int,
+    seed: int,
+    round: int,
+    n_instead: int,
+) -> tuple[Draw, NDArray[np.float64]]:
+    group = batch.group[rows]
+    in_explore, in_batch = _count(group, n_groups), _count(batch.group, n_groups)
+    group_factor = strategy.group_factor(in_batch, in_explore)
+    if rows.size == 0:
+        return Draw.of_nobody(n_instead, n_groups), group_factor
+    features = take(batch.X, rows) if strategy.reads_features else None
+    size = strategy.person_factor(features, score.take(rows), group)
+    if np.any(group_factor != 1):
+        size = size * per_person(group_factor, group)
+    check_sizes(size, strategy)
+    bits = keyed_bits(batch.bits[rows], round_key(seed, round, _DRAW))
+    start = round_key(seed, round, _START)
+    shares = strategy.group_shares(in_explore)
+    draw = fixed_size_draw(
+        size, n_explore, bits, start, group, n_groups, shares, n_batch=len(batch)
+    )
+    if 0 <= n_instead < n_explore:
+        draw = replace(draw, left=draw.left * (n_instead / n_explore))
+    return draw, group_factor
+
+
+def _count(group: NDArray[np.intp], n_groups: int) -> NDArray[np.float64]:
+    """Count applicants by group."""
+    return np.bincount(group, minlength=n_groups).astype(float)

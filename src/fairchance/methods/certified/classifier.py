@@ -1,0 +1,870 @@
+"""Decisions with a certificate: the recommended method.
+
+Algorithm 1 keeps an estimate of mistakes below α; this method keeps the mistakes there. With
+probability at least 1 − δ over the whole run, every certified round deploys a policy whose false
+discovery rate among the applicants is at most α, for any history and any model. Rounds before the
+first certificate are pilots without a promise: small at first, wider while outcomes look good, and
+narrower when they do not.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from fairchance.core.decisions import CertifiedRound, Decisions
+from fairchance.core.noise import OutcomeNoise
+from fairchance.core.sampling import coin_flips
+from fairchance.core.saved import saved
+from fairchance.core.utility import Utility
+from fairchance.errors import InputError, LearningWarning
+from fairchance.learners.ensemble import SelectionAwareEnsemble
+from fairchance.learners.wrap import check_keeps_nobody
+from fairchance.methods.certified.engine import ChosenPolicy, Engine
+from fairchance.methods.certified.ladder import Ladder, Positions
+from fairchance.methods.certified.ranking import PastApplicants, learn_ranking
+from fairchance.methods.certified.rules import (
+    FIXED,
+    Rules,
+    check_certified_settings,
+    check_cold_start,
+    coin_strategy,
+)
+from fairchance.methods.estimator import (
+    DecidingClassifier,
+    allows_missing,
+    check_unchanged,
+    fits_read_groups,
+)
+from fairchance.notebook import Records
+from fairchance.people.columns import as_missing_values
+from fairchance.people.ids import id_bits, keyed_bits, named, round_key
+from fairchance.people.intake import Batch, History, Intake
+from fairchance.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
+from fairchance.people.likeness import Checks
+from fairchance.people.reasons import Scored
+from fairchance.people.store import NEVER, PeopleStore
+from fairchance.words import counted
+
+__all__ = [
+    "AwaitedOutcomes",
+    "CertifiedClassifier",
+    "DeployedRung",
+    "RestartedTests",
+    "restart_message",
+    "restarts_since",
+]
+
+Floats = NDArray[np.float64]
+_COIN = 4  # purpose of a round's randomness
+_REFERENCE_ROWS = 50_000  # reference applicants for rankings
+
+
+@dataclass(frozen=True, eq=False)
+class DeployedRung:
+    """The policy of the last round, for all applicants or one group.
+
+    Attributes
+    ----------
+    ladder, rung
+        The frozen ranking with its policies, and which of them.
+    certified
+        Whether it carried a promise.
+    record
+        The record of the round.
+    restarts
+        How often certificates have been dropped so far, also after the round.
+    stage_began
+        The round with which testing last began, 1 if it never began again. Ladders frozen before
+        are out of use.
+    n_tested
+        Accepted applicants that the tests of now rest on.
+    """
+
+    ladder: Ladder
+    rung: int
+    certified: bool
+    record: CertifiedRound
+    restarts: int
+    stage_began: int
+    n_tested: int
+
+
+@dataclass(frozen=True)
+class AwaitedOutcomes:
+    """Missing outcomes that tests wait for, since rounds enter the tests in their order.
+
+    Attributes
+    ----------
+    group
+        The group whose certificate is tested; None for all applicants.
+    round
+        The oldest round that is not in the tests.
+    ids
+        Its accepted applicants without an outcome.
+    """
+
+    group: Any
+    round: int
+    ids: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class RestartedTests:
+    """A restart of testing, for all applicants or one group.
+
+    Attributes
+    ----------
+    group
+        The group whose certificate it is about; None for all applicants.
+    round
+        The round with which testing begins again.
+    n_outcomes
+        Number of outcomes in the evidence that is given up.
+    """
+
+    group: Any
+    round: int
+    n_outcomes: int
+
+
+def restarts_since(
+    before: Sequence[DeployedRung], after: Sequence[DeployedRung]
+) -> tuple[RestartedTests, ...]:
+    """Return which tests began again between two readings of ``deployed_``."""
+    return tuple(
+        RestartedTests(now.record.group, now.stage_began, then.n_tested)
+        for then, now in zip(before, after, strict=True)
+        if now.restarts > then.restarts
+    )
+
+
+def restart_message(restarts: Sequence[RestartedTests]) -> str:
+    """Return in one sentence what a correction cost.
+
+    Examples
+    --------
+    >>> print(restart_message([RestartedTests("A", 7, 526)]))
+    A corrected outcome had been tested, so the evidence of 526 outcomes (group A) is given up with
+    all certificates that rest on it, and testing begins again with round 7; with a larger maturity,
+    rounds are tested later, and corrections before that cost nothing.
+    """
+    counts = " and of ".join(
+        counted(lost.n_outcomes, "outcome")
+        + ("" if lost.group is None else f" (group {lost.group})")
+        for lost in restarts
+    )
+    return (
+        f"A corrected outcome had been tested, so the evidence of {counts} is given up with all "
+        f"certificates that rest on it, and testing begins again with round {restarts[0].round}; "
+        f"with a larger maturity, rounds are tested later, and corrections before that cost "
+        f"nothing."
+    )
+
+
+@saved
+class CertifiedClassifier(DecidingClassifier):
+    """Decide batches so that certified rounds keep the bound on mistakes, with confidence 1 − δ.
+
+    Rounds follow one another, so calls from several threads need a lock.
+
+    Parameters
+    ----------
+    alpha
+        α, the bound on the false discovery rate, in (0, 1).
+    delta
+        δ: the probability that any certified round of the run breaks the bound is at most this.
+    utility
+        Value of decisions; it chooses among certified policies. None means ``Accuracy()``.
+    learner
+        Any scikit-learn classifier with ``predict_proba``, which ranks applicants. If its ``fit``
+        takes ``rejected`` it gets the features of the history's rejected applicants, and if it
+        takes ``from_history``, which rows are of the history. None means
+        ``SelectionAwareEnsemble``: a scorecard and boosted trees that also learn how the past
+        selected applicants.
+    horizon
+        Expected number of rounds; None means unknown. A wrong horizon costs power, never the
+        promise.
+    ranks
+        ``"overall"``: applicants are ranked among all others. ``"within_group"``: they are ranked
+        within their own group, so that all groups are accepted at about the same rate.
+    certify
+        ``"overall"``: one certificate for all applicants. ``"per_group"``: each group has its own
+        ladders, its own certificate and its part of δ, and a round is certified if all groups are.
+    floor
+        Mean chance of acceptance for every applicant, whatever the rank, in [0, 0.1].
+    strategy
+        How that chance is spread over applicants: any strategy of Algorithm 1, or a function of
+        (X, score, group). It is frozen with each ladder. None means the same chance for all. Limits
+        (``Limited``, but no exposure) hold for the soft edge too, with or without a floor.
+    maturity
+        Rounds that must have passed before a round enters the tests, complete or not. Correcting an
+        outcome that was tested costs all certificates; correcting it before costs nothing.
+    patience
+        Rounds after which missing outcomes count as bad in the tests. None means that tests wait
+        for them: then one outcome that never arrives blocks all certificates, until the applicant
+        is withdrawn. If that seems to happen, ``decide`` warns with a ``LearningWarning``.
+    noise
+        How often outcomes are recorded wrongly; tests and estimates are corrected for it. None
+        means never.
+    monitor
+        δ of the drift monitor: the probability that it ever drops certificates without drift. 0
+        means no monitor.
+    group_as_feature
+        Append the group to the features.
+    group_mode
+        What groups may change. ``"aware"``: everything. ``"blind"``: the group of an applicant does
+        not change the decision on that applicant; groups of labelled applicants change only the
+        ranking, through a constraint in the learner. ``"audit"``: no group changes any decision;
+        groups are read, checked and counted.
+    attributes
+        How to treat several columns of ``sensitive_features``. ``"crossed"``: each combination is a
+        group. ``"side_by_side"``: the learner's constraint and the counts use each attribute
+        separately, and everything else that depends on groups uses combinations.
+    missing_values
+        Texts and numbers that mean that a feature is missing, such as ``"?"`` or ``[-1, "NA"]``,
+        besides NaN and None.
+    checks
+        From which difference to the history on a batch is refused or reported; None means
+        ``Checks()``.
+    pos_label
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
+    random_state
+        Seed of the coins.
+
+    Attributes
+    ----------
+    classes_ : outcome labels.
+    groups_ : group values.
+    rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
+    deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
+    awaited_ : the outcomes that tests wait for, a tuple of ``AwaitedOutcomes``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> def people(n):
+    ...     X = rng.normal(size=(n, 2))
+    ...     return X, (rng.random(n) < 1 / (1 + np.exp(-2 - 3 * X[:, 0]))).astype(int)
+    >>> X, good = people(1000)
+    >>> clf = CertifiedClassifier(horizon=20, random_state=0)
+    >>> clf = clf.fit(X, good, accepted=X[:, 0] > 0)
+    >>> for _ in range(20):
+    ...     X, good = people(1000)
+    ...     batch = clf.decide(X)
+    ...     clf = clf.observe(batch.ids[batch.accepted], good[batch.accepted])
+    >>> clf.rounds_[0].status, clf.rounds_[-1].status, batch.certified
+    ('pilot', 'certified', True)
+    """
+
+    @property
+    def _encodes(self) -> bool:
+        return True
+
+    def __init__(
+        self,
+        alpha: float = 0.15,
+        delta: float = 0.1,
+        utility: Utility | None = None,
+        learner: Any = None,
+        *,
+        horizon: int | None = None,
+        ranks: Literal["overall", "within_group"] = "overall",
+        certify: Literal["overall", "per_group"] = "overall",
+        floor: float = 0.0,
+        strategy: Any = None,
+        maturity: int = 0,
+        patience: int | None = None,
+        noise: OutcomeNoise | None = None,
+        monitor: float = 0.05,
+        group_as_feature: bool = False,
+        group_mode: Literal["aware", "blind", "audit"] = "aware",
+        attributes: Literal["crossed", "side_by_side"] = "crossed",
+        missing_values: Any = None,
+        checks: Checks | None = None,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.delta = delta
+        self.utility = utility
+        self.learner = learner
+        self.horizon = horizon
+        self.ranks = ranks
+        self.certify = certify
+        self.floor = floor
+        self.strategy = strategy
+        self.maturity = maturity
+        self.patience = patience
+        self.noise = noise
+        self.monitor = monitor
+        self.group_as_feature = group_as_feature
+        self.group_mode = group_mode
+        self.attributes = attributes
+        self.missing_values = missing_values
+        self.checks = checks
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+        ids: Any = None,
+    ) -> CertifiedClassifier:
+        """Start from a history of past decisions; it ranks applicants and certifies nothing.
+
+        Parameters
+        ----------
+        X
+            Features of all past applicants: an array of numbers, or a dataframe with numbers, text,
+            categories, truth values and dates. Values may be missing.
+        y
+            Outcomes; read for accepted applicants only. May be None if none was accepted: then
+            outcomes are 0 and 1, and the first pilot accepts at random until enough of them are
+            known.
+        accepted
+            Which past applicants were accepted; None means all.
+        sensitive_features
+            Group of each applicant; several columns are several protected attributes.
+        ids
+            Ids of the applications, integers or strings; None means consecutive integers.
+        """
+        self._begin(X, y, accepted, sensitive_features, ids)
+        return self
+
+    def _start(self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any) -> None:
+        check_certified_settings(self)
+        self._intake = Intake(
+            raw=False,
+            allow_missing=allows_missing(self.learner),
+            group_as_feature=self.group_as_feature,
+            pos_label=self.pos_label,
+            needs_outcomes=False,
+            group_mode=self.group_mode,
+            encodes=self._encodes,
+            missing_values=as_missing_values(self.missing_values),
+            named_values=coin_strategy(self.strategy).named_values,
+        )
+        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        self.classes_, self.groups_ = self._intake.classes, self._intake.groups
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._history = PastApplicants(history.for_fit())
+        self._learner = (
+            SelectionAwareEnsemble(self._intake.categorical)
+            if self.learner is None
+            else self._prepared_learner()
+        )
+        self._fitted = {name: getattr(self, name) for name in FIXED}
+        self._start_counts()
+        n_engines = self._intake.n_groups if self.certify == "per_group" else 1
+        self._people = PeopleStore(n_engines, {"p": 0.0, "p_sum": 0.0})
+        self._people.record_history(history.bits, history.accepted)
+        # An empty batch gives the store an empty table of features with the right columns.
+        no_bits, none_accepted = np.empty(0, np.uint64), np.empty(0, np.bool_)
+        self._people.record(no_bits, none_accepted, 0, X=self._history.X[:0])
+        self._intake.passed(history)
+        self._engines = [self._engine(n_engines, z) for z in range(n_engines)]
+        self._choices: list[ChosenPolicy] = []
+        self._policies: list[tuple[int, list[ChosenPolicy]]] = []  # of all rounds, with their sizes
+        self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
+        self._reference_bits = history.bits[:_REFERENCE_ROWS]
+        self._rounds: list[CertifiedRound] = []
+        self._corrections = []
+        self._models = [self._learn(z) for z in range(n_engines)]
+        if any(likelihood is None for likelihood, _ in self._models):
+            check_cold_start(self.strategy)
+        missing = _missing_message(history, self.learner)
+        if missing:
+            warnings.warn(missing, LearningWarning, stacklevel=3)
+
+    def _engine(self, n_engines: int, z: int) -> Engine:
+        strategy = self._allowed(
+            coin_strategy(self.strategy).for_columns(self._intake.known_columns)
+        )
+        rules = Rules.of(self, n_engines, strategy)
+        return Engine(rules, self._people.parts[z], self._intake.n_groups)
+
+    def decide(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        unlike_history: bool = False,
+    ) -> Decisions:
+        """Decide a batch by independent coins, with probabilities that are logged.
+
+        Parameters
+        ----------
+        X
+            Features of the applicants.
+        sensitive_features
+            Their groups; needed if ``fit`` got groups.
+        ids
+            Ids of the applications, never used before; None means the next integers.
+        unlike_history
+            Decide although columns differ much from the history; see ``Checks``.
+        """
+        check_is_fitted(self)
+        check_unchanged(self, self._fitted)
+        batch = self._intake.read_batch(
+            self, X, sensitive_features, ids, checks=self._checks, unlike_history=unlike_history
+        )
+        self._check_new(batch)
+        t = len(self._rounds) // len(self._engines) + 1
+        choices, positions = [], []
+        p, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
+        score, threshold = np.empty(len(batch)), np.empty(len(batch))
+        for z in range(len(self._engines)):
+            rows = self._rows_of(batch.group, z)
+            choice = self._policy_of_round(t, z, rows.size)
+            choices.append(choice)
+            ladder, X, group = choice.ladder, batch.X[rows], batch.group[rows]
+            score[rows] = ladder.ranking.score(X, group)
+            at = ladder.place(score[rows], X, group)
+            positions.append(at)
+            p[rows] = ladder.policy(at, choice.rung)
+            sure[rows] = at.rank <= ladder.grid[choice.rung]
+            threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], group)
+        # Coins depend on the seed, the round and the id, so the order of rows does not matter.
+        bits = keyed_bits(batch.bits, round_key(self._seed, t, _COIN))
+        accepted = coin_flips(p, bits)
+        certified = all(choice.certified for choice in choices)
+        decided = Decisions(
+            batch.ids,
+            accepted,
+            sure,
+            score,
+            p,
+            t,
+            batch.backend,
+            certified,
+            group_mode=self.group_mode,
+            threshold=threshold,
+        )
+        self._record(batch, choices, positions, decided)
+        self._choices = choices
+        return self._counted(batch, decided)
+
+    def _check_new(self, batch: Batch) -> None:
+        # Deciding again until the coins fall well would void the certificate.
+        self._people.check_new(batch.ids, batch.bits)
+
+    def _policy_of_round(self, t: int, z: int, n_people: int) -> ChosenPolicy:
+        """Freeze the rankings that are due, and return the policy of one of the engines."""
+        engine, learn = self._engines[z], partial(self._newest_model, z)
+        engine.freeze_if_due(t, self._reference_of(z), max(1, n_people), learn)
+        return engine.choose()
+
+    def _record(
+        self,
+        batch: Batch,
+        choices: list[ChosenPolicy],
+        positions: list[Positions],
+        decided: Decisions,
+    ) -> None:
+        self._warn_if_held_up()  # first, as warnings may be errors
+        t, p, accepted = decided.round, decided.propensity, decided.accepted
+        part = np.zeros(len(batch), np.intp)
+        records, prepared = [], []
+        # A strategy or a model may fail, so all of them are asked before anything is recorded.
+        for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
+            rows = self._rows_of(batch.group, z)
+            X, taken = batch.X[rows], accepted[rows]
+            ready = engine.prepare(
+                t,
+                choice,
+                X,
+                batch.group[rows],
+                positions[z],
+                p[rows],
+                taken,
+                batch.ids[rows],
+                batch.bits[rows],
+            )
+            record = engine.report(
+                t,
+                choice,
+                X,
+                decided.score[rows],
+                decided.exploit[rows],
+                taken,
+                ready.waiting.bets,
+                group=self._group_name(z),
+                group_mode=self.group_mode,
+            )
+            part[rows] = z
+            records.append(record)
+            prepared.append(ready)
+        place = self._people.record(
+            batch.bits,
+            accepted,
+            t,
+            X=batch.X,
+            group=batch.for_fit().group,
+            part=part,
+            columns={"p": p},
+            sort=False,
+        )
+        self._rounds += records
+        self._policies.append((len(batch), choices))
+        rows_by_engine = self._people.rows_by_part(place)
+        for engine, entry, (_, rows) in zip(self._engines, prepared, rows_by_engine, strict=True):
+            engine.log(entry, rows)
+        self._intake.passed(batch)
+        self._remember(batch)
+        for engine in self._engines:
+            engine.catch_up()  # the patience of an older round may have ended
+
+    def observe(self, ids: Any, outcomes: Any) -> CertifiedClassifier:
+        """Take in outcomes of accepted applicants, in any order, in parts, many rounds late.
+
+        Rounds enter the tests in their own order, each once all its outcomes are known.
+
+        Parameters
+        ----------
+        ids
+            Ids of the applications.
+        outcomes
+            Their outcomes, in the labels of the history.
+        """
+        return self._take_in(ids, outcomes, correcting=False)
+
+    def correct(self, ids: Any, outcomes: Any) -> CertifiedClassifier:
+        """Replace recorded outcomes that turned out to be wrong.
+
+        If one of them was used in a test, all certificates that may rest on it are dropped and
+        testing begins again with the part of δ reserved for that. A ``LearningWarning`` reports
+        this, also during a pilot.
+
+        Parameters
+        ----------
+        ids
+            Ids of applications whose outcomes are recorded.
+        outcomes
+            Their true outcomes.
+        """
+        return self._take_in(ids, outcomes, correcting=True)
+
+    def withdraw(self, ids: Any) -> CertifiedClassifier:
+        """Record that the outcomes of accepted applicants will never be known.
+
+        Examples are a loan that was not taken up, or a decision that was overridden by hand.
+        Leaving these applicants out of a test would void it, so they count as bad there; nothing
+        is learned from them.
+
+        Parameters
+        ----------
+        ids
+            Ids of accepted applications without an outcome.
+        """
+        check_is_fitted(self)
+        names = self._intake.read_ids(ids)
+        return self._write(names, np.full(names.size, NEVER, np.int8), correcting=False)
+
+    def forget(self, ids: Any) -> CertifiedClassifier:
+        """Forget applicants for good: their features, groups, outcomes and ids.
+
+        Nothing is learned from them from now on, and ladders frozen later rank no applicant among
+        them. Decisions, frozen ladders with their evidence, and counts stay. In rounds that are not
+        in the tests yet, forgotten applicants who were accepted count as bad, whatever their
+        outcome was: otherwise a choice of applicants to forget could make a certificate.
+
+        Parameters
+        ----------
+        ids
+            Ids of applications, accepted or rejected, including those of the history.
+        """
+        check_is_fitted(self)
+        check_keeps_nobody(self.learner)
+        names = self._intake.read_ids(ids)
+        bits = id_bits(names)
+        self._people.check_known(names, bits)
+        stays = ~np.isin(self._reference_bits, bits)  # checked before anything is deleted
+        if not stays.any():
+            raise InputError(
+                f"forgetting {names.size} ids would leave no applicants to rank others among; "
+                f"nothing was forgotten, decide another batch first."
+            )
+        for engine in self._engines:
+            engine.drop_features()
+        for engine, moved in zip(self._engines, self._people.forget(names, bits), strict=True):
+            engine.forget(moved, bits)
+        self._history.forget(bits)
+        X, group = self._reference
+        self._reference = X[stays], group[stays]
+        self._reference_bits = self._reference_bits[stays]
+        self._forget_corrections(names)
+        if not self._rounds:
+            self._models = [self._learn(z) for z in range(len(self._engines))]
+        for engine in self._engines:
+            engine.catch_up()  # tests no longer wait for the forgotten
+        return self
+
+    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return which applicants the policy of the last round accepts for sure.
+
+        Before the first round it accepts none.
+        """
+        check_is_fitted(self)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        sure = np.zeros(len(group), np.bool_)
+        for z, choice in enumerate(self._choices):
+            rows = self._rows_of(group, z)
+            at = choice.ladder.locate(features[rows], group[rows])
+            sure[rows] = at.rank <= choice.ladder.grid[choice.rung]
+        return sure
+
+    def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the probability with which the policy of the last round accepts each applicant."""
+        check_is_fitted(self)
+        self._check_decided()
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        p = np.empty(len(group))
+        for z, choice in enumerate(self._choices):
+            rows = self._rows_of(group, z)
+            at = choice.ladder.locate(features[rows], group[rows])
+            p[rows] = choice.ladder.policy(at, choice.rung)
+        return p
+
+    def mean_acceptance(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return each applicant's mean probability of acceptance over the policies of all rounds.
+
+        Σ_t (n_t / N)·π_t, so rounds count by their numbers of applicants; rounds before drift and
+        corrections count too.
+        """
+        check_is_fitted(self)
+        self._check_decided()
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        total = np.zeros(len(group))
+        for z in range(len(self._engines)):
+            rows = self._rows_of(group, z)
+            counts: defaultdict[Ladder, Counter[int]] = defaultdict(Counter)
+            for n, choices in self._policies:
+                counts[choices[z].ladder][choices[z].rung] += n
+            for ladder, n_by_rung in counts.items():  # a model may be slow, so it scores once
+                at = ladder.locate(features[rows], group[rows])
+                for rung, n in n_by_rung.items():
+                    total[rows] += n * ladder.policy(at, rung)
+        return np.minimum(total / sum(n for n, _ in self._policies), 1.0)
+
+    def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return which applicants the limits of the strategy bar from exploration at present.
+
+        They are accepted for sure or not at all. A rule bars an applicant for good; an applicant
+        who looks too risky to the present model may not look so to a later one.
+        """
+        check_is_fitted(self)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        barred = np.zeros(len(group), np.bool_)
+        for z, engine in enumerate(self._engines):
+            rows = self._rows_of(group, z)
+            ranking = self._choices[z].ladder.ranking if self._choices else None
+            model = self._likelihood(z) if ranking is None else ranking
+            if rows.size:
+                why = engine.rules.strategy.barred(
+                    features[rows], np.asarray(model.score(features[rows], group[rows]))
+                )
+                barred[rows] = False if why is None else why != 0
+        return barred
+
+    def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
+        """Return applicants as the policy of the last round reads them, with the model."""
+        check_is_fitted(self)
+        self._check_decided()
+        parts = tuple(choice.ladder.ranking.likelihood for choice in self._choices)
+        likelihood = parts[0] if len(parts) == 1 else GroupedLikelihood(parts)
+        features, group = self._intake.for_scoring(
+            self, X, sensitive_features, likelihood.reads_group
+        )
+        return Scored(likelihood, features, group, self._intake.places)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
+        check_is_fitted(self)
+        several = len(self._engines) > 1
+        needed = self.group_as_feature or several or self._likelihood(0).reads_group
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=needed)
+        score = np.empty(len(group))
+        for z in range(len(self._engines)):
+            rows = self._rows_of(group, z)
+            if rows.size:
+                score[rows] = self._likelihood(z).score(features[rows], group[rows])
+        return self._per_class(score)
+
+    @property
+    def rounds_(self) -> Records[CertifiedRound]:
+        """The records of all rounds; with a certificate per group, one per round and group."""
+        check_is_fitted(self, "_rounds")
+        return Records(self._rounds)
+
+    @property
+    def deployed_(self) -> tuple[DeployedRung, ...]:
+        """The policies of the last round, one per certificate; empty before the first round."""
+        check_is_fitted(self, "_rounds")
+        if not self._choices:
+            return ()
+        parts = zip(self._choices, self._rounds[-len(self._engines) :], self._engines, strict=True)
+        return tuple(
+            DeployedRung(
+                choice.ladder,
+                choice.rung,
+                choice.certified,
+                record,
+                engine.stage.restarts,
+                engine.stage.began,
+                engine.n_tested,
+            )
+            for choice, record, engine in parts
+        )
+
+    @property
+    def awaited_(self) -> tuple[AwaitedOutcomes, ...]:
+        """The missing outcomes that tests wait for, at most one entry per certificate."""
+        check_is_fitted(self, "_rounds")
+        awaited = ((z, *engine.awaited()) for z, engine in enumerate(self._engines))
+        return tuple(
+            AwaitedOutcomes(self._group_name(z), number, tuple(ids.tolist()))
+            for z, number, ids in awaited
+            if ids.size
+        )
+
+    def _warn_if_held_up(self) -> None:
+        """Warn if tests have waited long for a few outcomes, which may never arrive."""
+        names = [self._group_name(z) for z, engine in enumerate(self._engines) if engine.is_held_up]
+        waits = [
+            f"round {awaited.round} waits for the outcomes of {named(awaited.ids)}"
+            for awaited in self.awaited_
+            if awaited.group in names
+        ]
+        if waits:
+            warnings.warn(
+                f"No round has entered the tests of a certificate for some time, because "
+                f"{' and '.join(dict.fromkeys(waits))}, and rounds enter in order; observe these "
+                f"outcomes, or withdraw the applicants, who then count as bad. With patience=, "
+                f"which fit fixes, missing outcomes count as bad after so many rounds.",
+                LearningWarning,
+                stacklevel=4,
+            )
+
+    def _check_decided(self) -> None:
+        if not self._choices:
+            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
+
+    def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> CertifiedClassifier:
+        check_is_fitted(self)
+        names = self._intake.read_ids(ids)
+        if names.size == 0:
+            return self
+        outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+        return self._write(names, outcome, correcting=correcting)
+
+    def _write(
+        self, names: NDArray[Any], outcome: NDArray[np.int8], *, correcting: bool
+    ) -> CertifiedClassifier:
+        before = self.deployed_
+        changes = self._people.observe(names, id_bits(names), outcome, correcting=correcting)
+        rows_by_engine = self._people.rows_by_part(changes.place)
+        for engine, (_, rows) in zip(self._engines, rows_by_engine, strict=True):
+            engine.take_in(rows, correcting=correcting)
+        if correcting:
+            t = len(self._rounds) // len(self._engines)
+            self._remember_corrections(t, names[changes.at], changes.before, changes.after)
+            restarts = restarts_since(before, self.deployed_)
+            if restarts:
+                warnings.warn(restart_message(restarts), LearningWarning, stacklevel=4)
+        return self
+
+    def _likelihood(self, z: int) -> Likelihood:
+        """Return the newest model of one of the engines."""
+        known = self._history.outcome
+        return self._models[z][0] or ConstantLikelihood((known.sum() + 1) / (known.size + 2))
+
+    def _newest_model(self, z: int) -> tuple[Likelihood | None, str]:
+        """Return a model learned from everything known now, and what its fit had to say."""
+        if self._rounds:
+            learned = self._learn(z)
+            if learned[0] is not None:
+                self._models[z] = learned
+            return learned
+        return self._models[z]  # nothing is known that ``fit`` did not know
+
+    def _learn(self, z: int) -> tuple[Likelihood | None, str]:
+        """Learn the ranking of one of the engines; None unless both outcomes are known."""
+        past = self._history if len(self._engines) == 1 else self._history.of_group(z)
+        rows, known = self._engines[z].rows, self._engines[z].known_rows()
+        if fits_read_groups(self):
+            known = known[rows["group"][known] >= 0]
+        learned = learn_ranking(
+            past,
+            rows.X[known],
+            rows["outcome"][known],
+            rows["group"][known],
+            learner=self._learner,
+            n_groups=self._intake.n_groups,
+            expansion=self._intake.expansion,
+        )
+        if learned[1]:
+            warnings.warn(learned[1], LearningWarning, stacklevel=6)
+        return learned
+
+    def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:
+        """Return the rows of the applicants that belong to an engine."""
+        return np.arange(group.size) if len(self._engines) == 1 else np.flatnonzero(group == z)
+
+    def _reference_of(self, z: int) -> tuple[Any, NDArray[np.intp]]:
+        X, group = self._reference
+        rows = self._rows_of(group, z)
+        return (X[rows], group[rows]) if rows.size else (X, group)
+
+    def _remember(self, batch: Batch) -> None:
+        """Add a batch to the reference applicants of later rankings; drop the oldest."""
+        X, group = self._reference
+        together = np.vstack([X, batch.X]), np.concatenate([group, batch.group])
+        self._reference = together[0][-_REFERENCE_ROWS:], together[1][-_REFERENCE_ROWS:]
+        bits = np.concatenate([self._reference_bits, batch.bits])
+        self._reference_bits = bits[-_REFERENCE_ROWS:]
+
+    def _group_name(self, z: int) -> Any:
+        """Return the group that an engine is for; None for all applicants."""
+        if self.groups_ is None or len(self._engines) == 1:
+            return None
+        return self.groups_[z : z + 1].tolist()[0]
+
+
+def _missing_message(history: History, learner: Any) -> str:
+    """Return what a history cannot teach, and what is done instead; empty if nothing is missing."""
+    if not history.accepted.any():
+        return (
+            "No applicant of the history was accepted, so no outcome is known; the pilot accepts "
+            "at random until enough outcomes are known."
+        )
+    only = np.unique(history.outcome)
+    if only.size == 1:
+        kind = "good" if only[0] else "bad"
+        known = f"All accepted applicants of the history are {kind}"
+        if learner is None and only[0] == 1 and not history.accepted.all():
+            return f"{known}; the first ranking compares them with the rejected."
+        return (
+            f"{known}, so no ranking can be learned from them; the pilot accepts at random "
+            f"until outcomes of both kinds are known."
+        )
+    if learner is None and history.accepted.all():
+        return (
+            "No applicant of the history was rejected, so how the past selected applicants cannot "
+            "be learned; the ranking assumes no selection."
+        )
+    return ""

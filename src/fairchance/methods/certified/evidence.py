@@ -1,0 +1,242 @@
+"""Evidence that a policy keeps its bound, from outcomes of applicants that other policies accepted.
+
+A policy π accepts an applicant with probability π(x). Its false discovery rate is
+E[π(x)·1{bad}] / E[π(x)]. Applicants were accepted with logged probabilities p(x) by the policy that
+was deployed; A is 1 for an accepted applicant, else 0. Each applicant gives (``values``)
+
+    w = min(π/p, W),  rem = π − w·p,  Z = A·w·(α − 1{bad}) − rem·(1 − α),
+
+whose mean given x is π·(α − f) − rem·(1 − f) ≤ π·(α − f), f = P(bad | x): where the logged policy
+accepted hardly anyone, the uncovered mass counts as bad. If FDR(π) ≥ α then E[Z] ≤ 0, so a gambler
+who bets a share λ of their wealth on Z, applicant by applicant, cannot expect to gain: the wealth
+Π(1 + λZ) is a non-negative supermartingale, and by Ville's inequality it ever reaches 1/δ with
+probability at most δ. A ladder uses its own part of δ (``rules``).
+
+All this holds for every cap W, every λ and every choice of rounds to bet on, as long as they are
+fixed before the round. So the mean wealth of gamblers who differ in W and λ is a supermartingale
+from 1 as well, and the best of them need not be known. A small W bets boldly where the deployed
+policy covers π well; a large W leaves less uncovered where it does not, as when an older ladder is
+deployed and the wide rungs of a newer one are tested.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.core.saved import saved
+from fairchance.errors import InputError
+
+__all__ = [
+    "BETS",
+    "RATIO_CAPS",
+    "DriftMonitor",
+    "Wealth",
+    "ladder_grid",
+    "log_growth",
+    "soft_edge",
+    "uncovered",
+    "values",
+    "weights",
+]
+
+Floats = NDArray[np.float64]
+
+# Each bet is the best one if the true FDR is below α by this share of α.
+BETS = (0.05, 0.13, 0.30, 0.68)
+RATIO_CAPS = (4.0, 8.0)  # W, smallest first; each bet is made with each of them
+_LARGEST_LOSS = 0.95  # of the wealth, from one applicant
+_FACTORS = 16  # applicants whose factors are multiplied before a logarithm, far from any underflow
+
+
+def ladder_grid(first: float = 0.01, last: float = 0.98) -> Floats:
+    """Return the rungs: the shares of applicants that the policies accept for sure.
+
+    Examples
+    --------
+    >>> grid = ladder_grid()
+    >>> len(grid), round(float(grid[0]), 3), bool(np.diff(grid).max() <= 0.0201)
+    (80, 0.01, True)
+    """
+    rungs = [first]
+    while (following := rungs[-1] + min(0.08 * rungs[-1], 0.02)) < last:
+        rungs.append(following)
+    return np.array([*rungs, last])
+
+
+def soft_edge(rank: Floats, q: Floats | float, tau: float) -> Floats:
+    """Return π = exp(−max(0, rank − q)/τ): the best share q for sure, below it a tail.
+
+    The tail is the exploration: every applicant has a chance, which falls with the distance from
+    the edge.
+
+    Examples
+    --------
+    >>> soft_edge(np.array([0.1, 0.3]), 0.2, tau=0.1).round(3).tolist()
+    [1.0, 0.368]
+    """
+    return np.asarray(np.exp(np.minimum(0.0, (np.asarray(q) - rank) / tau)))
+
+
+def uncovered(pi: Floats, p: Floats, cap: float) -> Floats:
+    """Return rem: the part of each π that the logged probabilities leave uncovered."""
+    return np.asarray(np.maximum(pi - cap * p[:, None], 0.0))
+
+
+def weights(pi: Floats, p: Floats, accepted: NDArray[np.bool_], cap: float) -> Floats:
+    """Return A·w of each applicant (axis 0) for each policy (axis 1)."""
+    rows = np.flatnonzero(accepted)
+    wrong = rows[~((p[rows] > 0) & (p[rows] <= 1))]
+    if wrong.size:
+        raise InputError(
+            f"accepted applicants need a logged probability in (0, 1], got {p[wrong[0]]} in row "
+            f"{wrong[0]}; without it they are no evidence, so find the probability with which "
+            f"their policy accepted them."
+        )
+    weight = np.zeros_like(pi)
+    weight[rows] = np.minimum(pi[rows] / p[rows, None], cap)
+    return weight
+
+
+def values(
+    pi: Floats, p: Floats, accepted: NDArray[np.bool_], bad: NDArray[Any], alpha: float, cap: float
+) -> Floats:
+    """Return Z of each applicant (axis 0) for each policy (axis 1).
+
+    Parameters
+    ----------
+    pi
+        Probabilities of acceptance under each policy, shape (applicants, policies).
+    p
+        Logged probability with which each applicant was accepted.
+    accepted
+        Which applicants were accepted.
+    bad
+        Which outcomes are bad. If outcomes are noisy, numbers whose mean given the applicant is at
+        least P(bad). Those of rejected applicants change nothing.
+    alpha
+        α.
+    cap
+        W.
+    """
+    weight = weights(pi, p, accepted, cap)
+    return weight * (alpha - bad[:, None]) - (1 - alpha) * uncovered(pi, p, cap)
+
+
+@saved
+@dataclass
+class Wealth:
+    """Wealth of several gamblers against each of several policies.
+
+    Attributes
+    ----------
+    alpha
+        α.
+    log
+        Log wealth, shape (caps, bets, policies); every gambler starts with wealth 1.
+    best
+        Largest log of the gamblers' mean wealth so far, per policy.
+    most_bad
+        Largest number that an applicant may count as bad; 1 unless outcomes are noisy.
+    """
+
+    alpha: float
+    log: Floats
+    best: Floats
+    most_bad: float = 1.0
+
+    @staticmethod
+    def start(alpha: float, n_policies: int, most_bad: float = 1.0) -> Wealth:
+        """Return the wealth before the first applicant."""
+        log = np.zeros((len(RATIO_CAPS), len(BETS), n_policies))
+        return Wealth(alpha, log, np.zeros(n_policies), most_bad)
+
+    def shares(self, ratio_bound: Floats) -> Floats:
+        """Return the share of wealth that each gambler bets, shape (caps, bets, policies).
+
+        ``ratio_bound`` bounds w + rem per cap and policy. So Z ≥ −(most_bad − α)·bound, and no
+        applicant can ruin a gambler.
+        """
+        worst = self.most_bad - self.alpha
+        largest = _LARGEST_LOSS / (worst * ratio_bound)
+        return np.minimum(np.array(BETS)[:, None] / worst, largest[:, None])
+
+    def add(self, growth: Floats) -> None:
+        """Add the growth of every gambler's log wealth in one round."""
+        self.log = self.log + growth
+        self.best = np.maximum(self.best, self.mixed())
+
+    def mixed(self) -> Floats:
+        """Return the log of the gamblers' mean wealth, per policy."""
+        gamblers = self.log.reshape(-1, self.log.shape[-1])
+        return np.asarray(np.logaddexp.reduce(gamblers, axis=0) - np.log(len(gamblers)))
+
+
+def log_growth(z: Floats, shares: Floats) -> Floats:
+    """Return Σ log(1 + λZ) over applicants, for each bet and policy of the ``shares`` λ."""
+    growth = np.zeros_like(shares)
+    if z.shape[0] == 0:
+        return growth
+    starts = np.arange(0, z.shape[0], _FACTORS)
+    for i, share in enumerate(shares):
+        if i and np.array_equal(share, shares[i - 1]):  # both at the largest loss
+            growth[i] = growth[i - 1]
+            continue
+        factors = share * z
+        factors += 1.0
+        # Logarithms take ten times as long as products, so each is taken of a product.
+        growth[i] = np.log(np.multiply.reduceat(factors, starts, axis=0)).sum(axis=0)
+    return growth
+
+
+_DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
+
+
+@saved
+class DriftMonitor:
+    """Evidence that the FDR of the deployed policies rose above α at some time.
+
+    While FDR ≤ α, a gambler who bets on bad outcomes cannot expect to gain. Drift may begin at any
+    time, so one gambler starts in every round, with a share 1/(s(s+1)) of the capital. The sum is
+    still a supermartingale from 1, so it reaches 1/δ without drift with probability at most δ.
+
+    Parameters
+    ----------
+    alpha
+        α.
+
+    Examples
+    --------
+    >>> monitor = DriftMonitor(0.15)
+    >>> for _ in range(3):
+    ...     monitor.add(np.array([True] * 30 + [False] * 70))
+    >>> bool(monitor.log_wealth() > np.log(20))
+    True
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+        self._log = np.empty((len(_DRIFT_BETS), 0))
+
+    def add(self, bad: NDArray[np.bool_]) -> None:
+        """Take in which accepted applicants of a round were bad."""
+        begun = np.zeros((len(_DRIFT_BETS), 1))  # the gamblers who start in this round
+        self._log = np.hstack([self._log, begun])
+        bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / self.alpha)
+        n_bad = int(bad.sum())
+        gain = n_bad * np.log1p(bets * (1 - self.alpha))
+        loss = (bad.size - n_bad) * np.log1p(-bets * self.alpha)
+        self._log += (gain + loss)[:, None]
+
+    def log_wealth(self) -> float:
+        """Return the log of the gamblers' total wealth, including those who have not started."""
+        n = self._log.shape[1]
+        if n == 0:
+            return 0.0
+        starts = np.arange(1, n + 1)
+        capital = -np.log(starts * (starts + 1)) - np.log(len(_DRIFT_BETS))
+        waiting = -np.log(n + 1)
+        return float(np.logaddexp(np.logaddexp.reduce((self._log + capital).ravel()), waiting))

@@ -1,0 +1,209 @@
+"""Pilots, the policies of rounds without a certificate: small at first, braked, no promise.
+
+Pilots, and the choice among certified rungs, rest on estimates from our own outcomes
+(``RungEstimates``). Estimates choose policies; they prove nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.core.noise import OutcomeNoise
+from fairchance.core.saved import saved
+from fairchance.core.utility import Utility
+from fairchance.methods.certified.evidence import RATIO_CAPS
+from fairchance.methods.certified.ladder import Ladder, LadderRows
+from fairchance.methods.certified.ranking import Ranking
+from fairchance.people.store import ApplicantRows
+
+__all__ = ["ENOUGH", "OUTER", "Pilot", "RungEstimates", "pilot_message"]
+
+Floats = NDArray[np.float64]
+
+OUTER = 0.7  # the largest share of applicants that a pilot accepts for sure
+_SHARE = (0.02, 0.10)  # least and largest share that the first pilot accepts for sure
+_PEOPLE = (60, 150)  # the same in applicants per batch, if that is less
+_STEP = 1.5
+_SAFE = 0.7  # standard errors below α before a pilot moves outwards
+_BRAKE = 0.9  # of α: the largest estimated FDR of a pilot
+ENOUGH = 30  # outcomes before a pilot's estimate means anything
+_TRUST = 100  # outcomes since a freeze at which they count as much as all before
+_CHUNK = 10_000  # applicants whose table of policies is in memory at a time
+_GROWTH_ROUNDS = 12  # rounds whose evidence chooses the start of a walk
+
+
+@dataclass(frozen=True)
+class RungEstimates:
+    """Weighted estimates over our accepted applicants of rounds that are in the tests.
+
+    As in the tests, an outcome that has not arrived by then counts as bad. An applicant has the
+    weight one over the mean probability with which the rounds so far, by their sizes, accepted such
+    applicants.
+
+    Attributes
+    ----------
+    rows
+        Our own accepted applicants; the column ``p_sum`` is Σ n_i·p_i over the rounds i in the
+        tests.
+    settled
+        Positions of those who are in the tests.
+    last_round
+        The last round in the tests.
+    n_people
+        Applicants of the rounds that ``p_sum`` counts.
+    widest
+        The largest share that one of these rounds accepted for sure.
+    noise
+        How often outcomes are recorded wrongly.
+    """
+
+    rows: ApplicantRows
+    settled: NDArray[np.intp]
+    last_round: int
+    n_people: int
+    widest: float
+    noise: OutcomeNoise
+
+    def weights(self, rows: NDArray[np.intp]) -> Floats:
+        """Return one over the mean probability of acceptance."""
+        return np.asarray(self.n_people / self.rows["p_sum"][rows])
+
+    def totals(self, ladder_rows: LadderRows) -> tuple[Floats, Floats]:
+        """Return how many applicants every rung would have accepted, and how many bad ones."""
+        weights, bad = self.weights(self.settled), self.rows["outcome"][self.settled] != 1
+        sums = ladder_rows.sums
+        return sums(weights, self.settled), sums(weights * bad, self.settled)
+
+    def fdr(self, ladder_rows: LadderRows) -> Floats:
+        """Return the estimated FDR of every rung of a ladder; NaN if no outcome is known."""
+        accepted, bad = self.totals(ladder_rows)
+        share = np.divide(bad, accepted, out=np.full(bad.size, np.nan), where=accepted > 0)
+        return np.array([self.noise.true_fdr(recorded) for recorded in share])
+
+    def worth(self, ladder_rows: LadderRows, utility: Utility) -> Floats:
+        """Return the estimated utility per applicant of every rung, less that of accepting none."""
+        accepted, bad = self.totals(ladder_rows)
+        utility = self.noise.recorded_utility(utility)
+        outcomes = np.array([0.0, 1.0])
+        gain = utility.expected(1.0, outcomes) - utility.expected(0.0, outcomes)
+        return np.asarray((gain[0] * bad + gain[1] * (accepted - bad)) / max(1, self.n_people))
+
+    def mistakes(self, ladder_rows: LadderRows, rung: int, since: int = 0) -> tuple[float, float]:
+        """Return the estimated FDR of a rung and its standard error, from rounds since one."""
+        rows = self.settled[self.rows["round"][self.settled] >= since]
+        if rows.size == 0:
+            return float("nan"), float("inf")
+        pi = ladder_rows.ladder.policy(ladder_rows.at[rows], rung) * self.weights(rows)
+        bad = self.rows["outcome"][rows] != 1
+        total = pi.sum()
+        if total <= 0:
+            return float("nan"), float("inf")
+        share = float(pi @ bad / total)
+        error = float(np.sqrt((pi**2) @ (bad - share) ** 2) / total)
+        return self.noise.true_fdr(share), error / self.noise.kept
+
+    def growth(self, ladder_rows: LadderRows, alpha: float) -> Floats:
+        """Return (ΣZ)²/ΣZ² of every rung at a bound on our last rounds, 0 unless ΣZ > 0."""
+        ladder = ladder_rows.ladder
+        newer = self.rows["round"][self.settled] > self.last_round - _GROWTH_ROUNDS
+        recent = self.settled[newer]
+        total, squares = np.zeros(ladder.grid.size), np.zeros(ladder.grid.size)
+        for first in range(0, recent.size, _CHUNK):
+            rows = recent[first : first + _CHUNK]
+            pi, p = ladder.policies(ladder_rows.at[rows]), self.rows["p"][rows, None]
+            bad = self.noise.badness(self.rows["outcome"][rows] != 1)
+            z = np.minimum(pi / p, RATIO_CAPS[0]) * (alpha - bad[:, None])
+            total += z.sum(axis=0)
+            squares += (z**2).sum(axis=0)
+        return np.where(total > 0, total**2 / np.maximum(squares, 1e-12), 0.0)
+
+
+@saved
+@dataclass
+class Pilot:
+    """The reach of a pilot, and when it moves.
+
+    Attributes
+    ----------
+    alpha
+        α.
+    share
+        The best share of applicants that a pilot accepts for sure.
+    """
+
+    alpha: float
+    share: float
+
+    @staticmethod
+    def start(ranking: Ranking, alpha: float, n_batch: int) -> Pilot:
+        """Return the first pilot: the share that the model itself allows, within bounds."""
+        low, high = max(_SHARE[0], _PEOPLE[0] / n_batch), min(_SHARE[1], _PEOPLE[1] / n_batch)
+        share = float(np.clip(ranking.knee(1.5 * alpha), low, max(low, high)))
+        return Pilot(alpha, min(share, _SHARE[1]))
+
+    def rung(self, ladder_rows: LadderRows, estimates: RungEstimates) -> tuple[int, float]:
+        """Return the rung to try, and the share that the pilot has if it is tried.
+
+        The pilot moves outwards if that looks safe and outcomes of its present rung are known, and
+        inwards if its rung does not look safe. Nothing is changed yet.
+        """
+        ladder, share = ladder_rows.ladder, self.share
+        enough = estimates.settled.size >= ENOUGH
+        if enough and ladder.nearest(share) <= ladder.nearest(estimates.widest):
+            mistakes, error = self._mistakes(ladder_rows, ladder.nearest(share), estimates)
+            if mistakes + _SAFE * error <= self.alpha and mistakes <= _BRAKE * self.alpha:
+                share = min(OUTER, _STEP * share)
+        # At least the start of the ladder, so that its test gets evidence.
+        rung = max(ladder.starts[0][0], ladder.nearest(share))
+        while (
+            enough
+            and rung > 0
+            and self._mistakes(ladder_rows, rung, estimates)[0] > _BRAKE * self.alpha
+        ):
+            rung -= 1
+        return rung, min(share, float(ladder.grid[rung])) if enough else share
+
+    @staticmethod
+    def _mistakes(
+        ladder_rows: LadderRows, rung: int, estimates: RungEstimates
+    ) -> tuple[float, float]:
+        """Return the estimated FDR; outcomes since the freeze gain weight as they become more."""
+        share, error = estimates.mistakes(ladder_rows, rung)
+        since = ladder_rows.ladder.frozen
+        new = int(np.sum(estimates.rows["round"][estimates.settled] >= since))
+        if new < ENOUGH:
+            return share, error
+        fresh, _ = estimates.mistakes(ladder_rows, rung, since)
+        weight = new / (new + _TRUST)
+        return weight * fresh + (1 - weight) * share, error
+
+
+def pilot_message(deployed: float, nearest: Ladder, start: int, alpha: float, delta: float) -> str:
+    """Return what a pilot deploys, that it promises nothing, and how far a certificate is.
+
+    Parameters
+    ----------
+    deployed
+        The best share that is accepted for sure.
+    nearest, start
+        The ladder that is nearest to a certificate, deployed or not, and its start rung.
+    alpha, delta
+        The bound and the probability of breaking it.
+    """
+    more, evidence = nearest.more_outcomes(start), nearest.wealth.best[start]
+    needed = f"about {np.ceil(more):,.0f} more outcomes are needed if they are like those so far"
+    if not np.isfinite(more):
+        why = "the outcomes so far do not support it"
+        if not nearest.n_tested:
+            why = "no outcome has been tested yet"
+        needed = f"{why}, so the number of outcomes needed is unknown"
+    return (
+        f"No acceptance rule has been shown to keep bad acceptances at or below {alpha:g} with "
+        f"confidence {1 - delta:g}. The policy of this round is a pilot and carries no promise: it "
+        f"accepts the best {deployed:.1%} of applicants, and some below them. The policy "
+        f"nearest to a certificate accepts the best {nearest.grid[start]:.1%}: its evidence (log "
+        f"wealth) is {evidence:.2f} and must reach {nearest.threshold(start):.2f}; {needed}."
+    )

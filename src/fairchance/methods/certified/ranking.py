@@ -1,0 +1,203 @@
+"""Rankings of applicants: learned from everything known at one moment, then frozen."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.core.saved import saved
+from fairchance.learners.ensemble import SelectionAwareEnsemble
+from fairchance.learners.wrap import fit_likelihood
+from fairchance.people.columns import Expansion
+from fairchance.people.intake import History
+from fairchance.people.likelihoods import Likelihood
+
+__all__ = ["PastApplicants", "Ranking", "learn_ranking"]
+
+Floats = NDArray[np.float64]
+Groups = NDArray[np.intp]
+
+
+@saved
+@dataclass(frozen=True)
+class Ranking:
+    """The rank of an applicant: the share of reference applicants who look at least as good.
+
+    Rank 0 is the best. A ranking never changes, so a policy built on it is a fixed function of the
+    applicant.
+
+    Attributes
+    ----------
+    likelihood
+        The model.
+    reference
+        Sorted scores of the reference applicants: one array, or one per group for ranks within
+        groups.
+    mean_bad
+        At each of 100 shares, the mean of 1 − score over that best share of the reference.
+    message
+        What the fit of the model had to say, such as that it left the history out.
+    """
+
+    likelihood: Likelihood
+    reference: tuple[Floats, ...]
+    mean_bad: Floats
+    message: str = ""
+
+    @staticmethod
+    def freeze(
+        likelihood: Likelihood,
+        score: Floats,
+        group: Groups,
+        n_groups: int,
+        *,
+        within: bool,
+        message: str = "",
+    ) -> Ranking:
+        """Freeze the order that a model gives to applicants like those of a reference.
+
+        Parameters
+        ----------
+        likelihood
+            The model.
+        score, group
+            Its scores of the reference applicants, and their groups.
+        n_groups
+            Number of groups.
+        within
+            Whether applicants are ranked within their own group only.
+        message
+            What the fit of the model had to say.
+        """
+        parts = [score[group == z] for z in range(n_groups)] if within else [score]
+        reference = tuple(np.sort(part if part.size else score) for part in parts)
+        ordered = np.sort(score)[::-1]
+        # Shares of 1 % to 100 %; each has at least one applicant.
+        ends = np.maximum(1, np.ceil(np.arange(1, 101) / 100 * score.size)).astype(np.intp)
+        mean_bad = 1 - np.cumsum(ordered)[ends - 1] / ends
+        return Ranking(likelihood, reference, mean_bad, message)
+
+    def score(self, X: Any, group: Groups) -> Floats:
+        """Return the model's likelihood of a good outcome."""
+        if group.size == 0:
+            return np.empty(0)  # many learners refuse an empty batch
+        return np.asarray(self.likelihood.score(X, group), dtype=np.float64)
+
+    def rank(self, score: Floats, group: Groups) -> Floats:
+        """Return 1 − the share of reference applicants with a lower score."""
+        if len(self.reference) == 1:
+            return _rank_among(score, self.reference[0])
+        rank = np.empty(score.size)
+        for z, reference in enumerate(self.reference):
+            rank[group == z] = _rank_among(score[group == z], reference)
+        return rank
+
+    def cut(self, share: float, group: Groups) -> Floats:
+        """Return the score from which each applicant's rank is at most a share."""
+        cuts = np.array([_score_at(share, reference) for reference in self.reference])
+        return np.broadcast_to(cuts, group.size) if cuts.size == 1 else cuts[group]
+
+    def knee(self, mistakes: float) -> float:
+        """Return the largest share whose expected share of bad, by the model itself, is allowed."""
+        allowed = np.flatnonzero(self.mean_bad <= mistakes)
+        return float(allowed[-1] + 1) / 100 if allowed.size else 0.0
+
+
+def _rank_among(score: Floats, reference: Floats) -> Floats:
+    return np.asarray(1 - np.searchsorted(reference, score) / reference.size)
+
+
+def _score_at(share: float, reference: Floats) -> float:
+    """Return the lowest score whose rank among the reference is at most a share."""
+    ranks = 1 - np.arange(reference.size + 1) / reference.size
+    n_lower = int(np.argmax(ranks <= share))
+    return -np.inf if n_lower == 0 else float(np.nextafter(reference[n_lower - 1], np.inf))
+
+
+@saved
+class PastApplicants:
+    """The history as a ranking learns from it: its accepted and its rejected applicants.
+
+    Attributes
+    ----------
+    X, outcome, group, bits : features, outcomes, groups and id bits of the accepted applicants.
+    rejected_X, rejected_group, rejected_bits : the same of the rejected, who have no outcomes.
+    """
+
+    def __init__(self, history: History) -> None:
+        X, accepted = np.asarray(history.X, dtype=np.float64), history.accepted
+        self.X, self.rejected_X = X[accepted], X[~accepted]
+        self.group, self.rejected_group = history.group[accepted], history.group[~accepted]
+        self.bits, self.rejected_bits = history.bits[accepted], history.bits[~accepted]
+        self.outcome = history.outcome
+
+    def of_group(self, z: int) -> PastApplicants:
+        """Return the applicants of one group, or all of them if the group has too few outcomes."""
+        accepted, rejected = self.group == z, self.rejected_group == z
+        if np.unique(self.outcome[accepted]).size < 2:
+            return self
+        part = copy.copy(self)
+        part._keep(accepted, rejected)
+        return part
+
+    def forget(self, bits: NDArray[np.uint64]) -> None:
+        """Delete applicants for good."""
+        self._keep(~np.isin(self.bits, bits), ~np.isin(self.rejected_bits, bits))
+
+    def _keep(self, accepted: NDArray[np.bool_], rejected: NDArray[np.bool_]) -> None:
+        self.X, self.outcome = self.X[accepted], self.outcome[accepted]
+        self.group, self.bits = self.group[accepted], self.bits[accepted]
+        self.rejected_X = self.rejected_X[rejected]
+        self.rejected_group = self.rejected_group[rejected]
+        self.rejected_bits = self.rejected_bits[rejected]
+
+
+def learn_ranking(
+    past: PastApplicants,
+    X: Floats,
+    outcome: NDArray[np.int8],
+    group: Groups,
+    *,
+    learner: Any,
+    n_groups: int,
+    expansion: Expansion | None = None,
+) -> tuple[Likelihood | None, str]:
+    """Return a model that ranks applicants, and what its fit had to say.
+
+    The model is None unless good and bad outcomes are known. For the default learner good ones are
+    enough if the history also has rejected applicants to compare with.
+
+    Parameters
+    ----------
+    past
+        The history, or the part of one group.
+    X, outcome, group
+        Our own accepted applicants whose outcomes are known.
+    learner
+        The learner to fit to both. If its ``fit`` takes ``rejected`` or ``from_history``, it gets
+        the features of the history's rejected applicants, or which rows are of the history.
+    n_groups
+        Number of groups.
+    expansion
+        How codes become numbers for a learner.
+    """
+    together = np.concatenate([past.outcome, outcome])
+    known = np.unique(together).tolist()
+    compares = isinstance(learner, SelectionAwareEnsemble) and past.outcome.size > 0
+    if known != [0, 1] and not (known == [1] and compares and len(past.rejected_X)):
+        return None, ""
+    return fit_likelihood(
+        learner,
+        np.vstack([past.X, X]),
+        together,
+        np.ones(together.size),
+        np.concatenate([past.group, group]),
+        n_groups,
+        expansion=None if isinstance(learner, SelectionAwareEnsemble) else expansion,
+        rejected=past.rejected_X,
+        from_history=np.arange(together.size) < past.outcome.size,
+    )

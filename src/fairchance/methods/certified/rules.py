@@ -1,0 +1,203 @@
+"""The rules of a certificate: the promise, the division of δ and time, and the allowed options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fairchance.core.limits import Limited
+from fairchance.core.noise import OutcomeNoise
+from fairchance.core.saved import saved
+from fairchance.core.strategies import Strategy, Uniform, as_strategy
+from fairchance.core.utility import Accuracy, Utility
+from fairchance.errors import InputError
+from fairchance.methods.estimator import check_group_mode, check_rounds
+
+__all__ = ["FIXED", "Rules", "check_certified_settings", "check_cold_start", "coin_strategy"]
+
+_FIRST_STAGE = 0.8  # of δ; restarts share the rest
+_LEVELS = (0.05, 0.25, 0.25, 0.25, 0.20)  # of a stage's δ, ladder by ladder
+# Share of the horizon, and own outcomes. Any time is allowed: a ladder is tested on later rounds.
+_FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400), (0.6, 600))
+_SOFTNESS = (0.3, 0.3, 0.22, 0.15, 0.1)  # of the share that a ladder's model thinks it can accept
+_OTHER_BOUNDS = (1 / 3, 2 / 3, 4 / 3, 5 / 3)  # times α: bounds that the curve reports on
+_USUAL_HORIZON = 40  # rounds, if none is given
+_DOUBLINGS = 20  # further rankings then, each after twice as many rounds as the one before
+
+# Options that the tests, and so the promise, rest on: they cannot change after ``fit``.
+FIXED = (
+    "alpha",
+    "delta",
+    "utility",
+    "learner",
+    "horizon",
+    "ranks",
+    "certify",
+    "floor",
+    "strategy",
+    "maturity",
+    "patience",
+    "noise",
+    "monitor",
+    "group_as_feature",
+    "group_mode",
+    "attributes",
+    "missing_values",
+    "pos_label",
+)
+
+
+@saved
+@dataclass(frozen=True)
+class Rules:
+    """What one certificate promises, and how its δ is spent.
+
+    Attributes
+    ----------
+    alpha, delta
+        α and δ.
+    utility
+        Value of decisions; it chooses among certified policies.
+    horizon
+        Expected number of rounds; None means unknown.
+    within
+        Whether applicants are ranked within their own group only.
+    floor
+        Mean chance of every applicant, whatever the rank.
+    strategy
+        How that chance is spread.
+    noise
+        How often outcomes are recorded wrongly.
+    maturity
+        Rounds that must have passed before a round enters the tests.
+    patience
+        Rounds after which missing outcomes count as bad; None means never.
+    monitor
+        δ of the drift monitor; 0 means no monitor.
+    """
+
+    alpha: float
+    delta: float
+    utility: Utility
+    horizon: int | None
+    within: bool
+    floor: float
+    strategy: Strategy
+    noise: OutcomeNoise
+    maturity: int = 0
+    patience: int | None = None
+    monitor: float = 0.05
+
+    @staticmethod
+    def of(classifier: Any, n_engines: int, strategy: Strategy) -> Rules:
+        """Return the rules of one of a classifier's engines, which share δ equally."""
+        return Rules(
+            classifier.alpha,
+            classifier.delta / n_engines,
+            Accuracy() if classifier.utility is None else classifier.utility,
+            classifier.horizon,
+            within=classifier.ranks == "within_group" and n_engines == 1,
+            floor=classifier.floor,
+            strategy=strategy,
+            noise=OutcomeNoise() if classifier.noise is None else classifier.noise,
+            maturity=classifier.maturity,
+            patience=classifier.patience,
+            monitor=classifier.monitor / n_engines,
+        )
+
+    @property
+    def freezes(self) -> tuple[tuple[float, int], ...]:
+        """Rounds of a stage before which rankings are frozen, and own outcomes needed for it."""
+        horizon = _USUAL_HORIZON if self.horizon is None else self.horizon
+        planned = tuple((max(1.0, share * horizon), n) for share, n in _FREEZES)
+        if self.horizon is not None:
+            return planned
+        return planned + tuple((horizon * 2.0**i, 800 * 2**i) for i in range(_DOUBLINGS))
+
+    @property
+    def other_bounds(self) -> tuple[float, ...]:
+        """Bounds next to α at which the rungs are tested too; decisions depend on α only."""
+        return tuple(share * self.alpha for share in _OTHER_BOUNDS if share * self.alpha < 1)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """Parts of a stage's δ, ladder by ladder; they sum to at most one."""
+        if self.horizon is not None:
+            return _LEVELS
+        half = tuple(level / 2 for level in _LEVELS)
+        return half + tuple(0.25 / 2**i for i in range(_DOUBLINGS))
+
+    def level(self, ladder: int, restarts: int) -> float:
+        """Return the part of δ that a ladder of a stage may spend; all together at most δ."""
+        stage = _FIRST_STAGE if restarts == 0 else (1 - _FIRST_STAGE) / 2**restarts
+        return self.delta * stage * self.levels[ladder]
+
+    def softness(self, ladder: int) -> float:
+        """Return the softness of a ladder's edge, as a part of the share its model would accept."""
+        return _SOFTNESS[min(ladder, len(_SOFTNESS) - 1)]
+
+    def monitor_limit(self, restarts: int) -> float:
+        """Return the monitor's δ of a stage; all together at most ``monitor``."""
+        return self.monitor / 2.0 ** (restarts + 1)
+
+
+def coin_strategy(strategy: Any) -> Strategy:
+    """Return how the floor is spread; raise InputError if independent coins cannot do that."""
+    spread = Uniform() if strategy is None else as_strategy(strategy)
+    if isinstance(spread, Limited) and spread.exposure is not None:
+        raise InputError(
+            f"exposure cannot be kept by independent coins, which a certificate needs, got "
+            f"{spread.exposure}; leave it out here, or use PartialFeedbackClassifier."
+        )
+    return spread
+
+
+def check_certified_settings(classifier: Any) -> None:
+    """Raise InputError unless every option of a ``CertifiedClassifier`` is allowed."""
+    _check_numbers(classifier)
+    for name, allowed in (
+        ("ranks", ("overall", "within_group")),
+        ("certify", ("overall", "per_group")),
+    ):
+        if getattr(classifier, name) not in allowed:
+            raise InputError(f"{name} must be one of {allowed}, got {getattr(classifier, name)!r}.")
+    for name, kind, article in (("utility", Utility, "a"), ("noise", OutcomeNoise, "an")):
+        value = getattr(classifier, name)
+        if value is not None and not isinstance(value, kind):
+            raise InputError(f"{name} must be {article} {kind.__name__} or None, got {value!r}.")
+    check_group_mode(classifier)
+    if classifier.certify == "per_group" and as_strategy(classifier.strategy).reads_group:
+        raise InputError(
+            f"certify='per_group' spreads the floor within each group, where a strategy between "
+            f"groups changes nothing, got {classifier.strategy!r}; use Uniform() or "
+            f"ScoreWeighted()."
+        )
+
+
+def _check_numbers(classifier: Any) -> None:
+    for name in ("alpha", "delta"):
+        value = getattr(classifier, name)
+        if not (isinstance(value, int | float | np.number) and 0 < value < 1):
+            raise InputError(f"{name} must be a number in (0, 1), got {value!r}.")
+    for name, largest in (("floor", 0.1), ("monitor", 0.5)):
+        value = getattr(classifier, name)
+        if not (isinstance(value, int | float | np.number) and 0 <= value <= largest):
+            raise InputError(f"{name} must be a number in [0, {largest}], got {value!r}.")
+    for name in ("horizon", "patience"):
+        check_rounds(name, getattr(classifier, name), least=1)
+    if classifier.maturity is None:
+        raise InputError("maturity counts rounds and must be 0 or more, got None.")
+    check_rounds("maturity", classifier.maturity, least=0)
+
+
+def check_cold_start(strategy: Any) -> None:
+    """Raise InputError if limits would bar every applicant while all look alike."""
+    limited = as_strategy(strategy)
+    if isinstance(limited, Limited) and limited.max_risk is not None and limited.max_risk < 0.5:
+        raise InputError(
+            f"without outcomes in the history every applicant has risk 0.5, so max_risk="
+            f"{limited.max_risk} would bar all of them for good; start with 0.5 or more, or give a "
+            f"history with outcomes."
+        )

@@ -1,0 +1,650 @@
+"""Reading of what callers pass in: checked once, and turned into batches and histories."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from fairchance.core.groups import Attributes
+from fairchance.core.limits import ColumnNames
+from fairchance.core.saved import saved
+from fairchance.core.strategies import Columns
+from fairchance.errors import InputError, LearningWarning
+from fairchance.frames import (
+    ENCODE,
+    Features,
+    as_array,
+    check_columns,
+    column,
+    is_missing,
+    n_rows,
+    names_and_backend,
+    numeric_columns,
+    plain,
+    read_features,
+    take,
+)
+from fairchance.people.columns import Expansion, TableColumns
+from fairchance.people.ids import as_ids, id_bits, unique_bits
+from fairchance.people.likeness import Checks, Likeness, Unlike, check_like
+
+__all__ = ["Batch", "History", "Intake", "good_outcome", "one_group"]
+
+_PAIRS = ((0, 1), (-1, 1))  # labels whose meaning is obvious; False and True are the first
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Applicants to decide on.
+
+    Decisions may see ``group``, a fit to outcomes ``fit_group``, and reports ``report_group``; None
+    for the last two means the same as ``group``. ``sensitive`` are the groups that are known once
+    this batch is; ``counts`` and ``unlike`` compare the batch with the history.
+    """
+
+    X: Any
+    group: NDArray[np.intp]
+    ids: NDArray[np.generic]
+    bits: NDArray[np.uint64]
+    backend: str
+    fit_group: NDArray[np.intp] | None = field(default=None, kw_only=True)
+    report_group: NDArray[np.intp] | None = field(default=None, kw_only=True)
+    sensitive: Attributes | None = field(default=None, kw_only=True)
+    counts: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    unlike: tuple[Unlike, ...] = field(default=(), kw_only=True)
+
+    def __len__(self) -> int:
+        return int(self.group.shape[0])
+
+    def for_fit(self) -> Self:
+        """Return the same applicants with the groups that a fit may see."""
+        return self if self.fit_group is None else replace(self, group=self.fit_group)
+
+
+@dataclass(frozen=True)
+class History(Batch):
+    """Applicants decided on in the past; ``outcome`` has one entry per accepted applicant."""
+
+    accepted: NDArray[np.bool_]
+    outcome: NDArray[np.int8]
+
+
+def one_group(n: int) -> NDArray[np.intp]:
+    """Return n times group 0, as an array that takes no memory."""
+    return np.broadcast_to(np.intp(0), (n,))
+
+
+def good_outcome(labels: list[Any], pos_label: Any) -> Any:
+    """Return the label of the good outcome; raise if it is not obvious and has no name.
+
+    Examples
+    --------
+    >>> good_outcome([False, True], None), good_outcome(["paid", "unpaid"], "paid")
+    (True, 'paid')
+    """
+    if pos_label is None and tuple(labels) not in _PAIRS:
+        raise InputError(
+            f"the outcomes are {' and '.join(map(repr, labels))}, and which one is good is not "
+            f"obvious; name it with pos_label."
+        )
+    return labels[-1] if pos_label is None else pos_label
+
+
+@saved
+class Intake:
+    """Readers for all input, which check that batches look like the history.
+
+    Parameters
+    ----------
+    raw
+        Keep dataframes as they are, since the learner reads raw columns.
+    allow_missing
+        Whether the learner accepts missing features.
+    group_as_feature
+        Append the group to the features.
+    pos_label
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
+    needs_outcomes
+        Whether the history must have accepted applicants.
+    group_mode
+        ``"aware"``: decisions see groups; ``"blind"``: fits do; ``"audit"``: only reports do.
+    encodes
+        Read text, dates and missing values too, as codes (``columns.py``); otherwise features are
+        numbers, missing ones if the learner accepts them.
+    missing_values, named_values
+        With ``encodes``: what means that a value is missing, and columns with values that need a
+        code of their own.
+
+    Attributes
+    ----------
+    columns : how columns become codes; None without ``encodes``.
+    expansion : how codes become numbers for the learner; None if they are such numbers.
+    """
+
+    def __init__(
+        self,
+        *,
+        raw: bool,
+        allow_missing: bool,
+        group_as_feature: bool,
+        pos_label: Any,
+        needs_outcomes: bool = True,
+        group_mode: str = "aware",
+        encodes: bool = False,
+        missing_values: tuple[Any, ...] = (),
+        named_values: tuple[tuple[str | int, Any], ...] = (),
+    ) -> None:
+        self.raw = raw
+        self.allow_missing = allow_missing
+        self.group_as_feature = group_as_feature
+        self.pos_label = pos_label
+        self.needs_outcomes = needs_outcomes
+        self.group_mode = group_mode
+        self.encodes = encodes and not raw
+        self.missing_values, self.named_values = missing_values, named_values
+        self.columns: TableColumns | None = None
+        self.expansion: Expansion | None = None
+        self.names: tuple[str, ...] | None = None
+        self.dtype = "<f8"  # of the history's features, and so of all
+        self.sensitive: Attributes | None = None
+        self.groups: NDArray[Any] | None = None
+        self.table: tuple[str, tuple[str, ...]] = ("numpy", ())  # kind, and columns of numbers
+        self.classes: NDArray[Any] = np.empty(0)
+        self.id_kind = "i"
+        self.next_id = 0
+        self.likeness = Likeness(())  # no decision depends on it
+        self._compared: TableColumns | None = None  # its columns of features
+
+    def read_history(
+        self, estimator: Any, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any
+    ) -> History:
+        """Read the history and remember its columns, groups, outcome labels and kind of ids."""
+        features, backend = self._features(estimator, X, reset=True)
+        n = n_rows(features)
+        taken = self.read_accepted(accepted, n)
+        outcome = self._first_outcomes(y, taken, n)
+        if accepted is not None:
+            self.check_good()
+        group = self._first_groups(sensitive_features, n)
+        self.learn_likeness(features, group)
+        names = as_ids(np.arange(n) if ids is None else ids, n)
+        self.id_kind = names.dtype.kind
+        bits = self._bits(names)
+        features = self._with_group(features, group)
+        # By id: what is fitted to the history must not depend on the order of its rows.
+        order = np.argsort(bits, kind="stable")
+        outcome_of = np.zeros(n, dtype=np.int8)
+        outcome_of[taken] = outcome
+        return History(
+            take(features, order),
+            ids=names[order],
+            bits=bits[order],
+            backend=backend,
+            accepted=taken[order],
+            outcome=outcome_of[order][taken[order]],
+            sensitive=self.sensitive,
+            **self.seen_by(group[order]),
+        )
+
+    def read_batch(
+        self,
+        estimator: Any,
+        X: Any,
+        sensitive_features: Any,
+        ids: Any,
+        *,
+        checks: Checks | None = None,
+        unlike_history: bool = False,
+    ) -> Batch:
+        """Read a batch that must have the history's columns and, with ``checks``, be like it."""
+        self.check_good()
+        features, backend = self.read_people(estimator, X)
+        n = n_rows(features)
+        known, group = self.read_groups(sensitive_features, n)
+        if ids is None:
+            names = self._next_ids(n)
+            bits = id_bits(names)
+        else:
+            names = self._own_kind(as_ids(ids, n))
+            names = names.copy() if self.id_kind == "i" else names  # text was copied already
+            bits = self._bits(names)
+        # Decisions and the index share the ids, so callers must not change them.
+        names.setflags(write=False)
+        more = self.seen_by(group)
+        if checks is not None:
+            more |= self.compare(features, known, group, checks, unlike_history=unlike_history)
+        features = self._with_group(features, group)
+        return Batch(features, ids=names, bits=bits, backend=backend, sensitive=known, **more)
+
+    def _next_ids(self, n: int) -> NDArray[np.int64]:
+        """Return the integers after the largest id so far."""
+        if self.id_kind != "i":
+            raise InputError("ids must be given, since those of the history were strings.")
+        if self.next_id + n > 2**63:
+            raise InputError(
+                f"the next {n} integers after {self.next_id - 1} are not all below 2**63; pass ids "
+                f"of your own that are."
+            )
+        return np.arange(self.next_id, self.next_id + n, dtype=np.int64)
+
+    def read_people(self, estimator: Any, X: Any) -> tuple[Any, str]:
+        """Read features that must have the history's columns, and at least one row."""
+        features, backend = self._features(estimator, X, reset=False)
+        if n_rows(features) == 0:
+            raise InputError("the batch is empty; pass at least one application.")
+        return features, backend
+
+    def for_scoring(self, estimator: Any, X: Any, sensitive_features: Any, needed: bool) -> Any:
+        """Read features, and groups if a classifier needs them, for ``predict``."""
+        features, _ = self._features(estimator, X, reset=False, own_message=False)
+        n = n_rows(features)
+        needed = (needed or self.group_as_feature) and self.group_mode == "aware"
+        if sensitive_features is None and not needed:
+            return features, one_group(n)
+        _, group = self.read_groups(sensitive_features, n)
+        return self._with_group(features, group), self.seen_by(group)["group"]
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """Positions of the features that are codes of categories."""
+        return () if self.columns is None else self.columns.categorical
+
+    @property
+    def places(self) -> tuple[int, ...] | None:
+        """Positions in the table of the features that are codes; None if features are not."""
+        return None if self.columns is None else self.columns.kept
+
+    def check_numbers(self, what: str) -> None:
+        """Raise unless features are numbers, or a table that is kept as it is."""
+        if self.columns is not None and not self.columns.are_numbers:
+            raise InputError(
+                f"{what} reads the features, and those of a table with dates, text or columns left "
+                f"out are codes; pass numbers, or a learner that is a Pipeline, with which tables "
+                f"stay as they are."
+            )
+
+    @property
+    def known_columns(self) -> Columns:
+        """The columns as limits and strategies find them."""
+        return ColumnNames(self.names) if self.columns is None else self.columns
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups that decisions or fits may see; one when there are none to see."""
+        if self.groups is None or self.group_mode == "audit":
+            return 1
+        return int(self.groups.size)
+
+    def seen_by(self, codes: NDArray[np.intp]) -> dict[str, Any]:
+        """Return groups as decisions, fits and reports may see them, by the fields of a batch.
+
+        A part of the library that may not see groups sees all applicants in the first one. A group
+        that the history lacks is −1 for fits: those that compare groups leave such rows out.
+        """
+        if self.group_mode == "aware":
+            return {"group": codes}
+        hidden = fit = one_group(codes.size)
+        if self.group_mode == "blind":
+            fit = np.where(codes < self.n_groups, codes, -1)
+        return {"group": hidden, "fit_group": fit, "report_group": codes}
+
+    def read_groups(
+        self, sensitive_features: Any, n: int
+    ) -> tuple[Attributes | None, NDArray[np.intp]]:
+        """Turn group values into codes; return them with the groups that are known then.
+
+        A group that is not known yet is refused if decisions see groups.
+        """
+        if self.sensitive is None:
+            if sensitive_features is not None:
+                raise InputError(
+                    "sensitive_features was not given to fit, so no group is known; "
+                    "give it to fit too, or leave it out."
+                )
+            return None, one_group(n)
+        if sensitive_features is None:
+            raise InputError(
+                f"sensitive_features is missing: fit got the groups {self.sensitive.listed()}; "
+                f"pass one of them for each row."
+            )
+        return self.sensitive.read(sensitive_features, n, extend=self.group_mode != "aware")
+
+    def read_outcomes(self, outcomes: ArrayLike, n: int) -> NDArray[np.int8]:
+        """Turn outcome labels into 1 (good) and 0 (bad)."""
+        values = column(outcomes, n, "outcomes", per="id")
+        good, bad = values == self.good, values == self.bad
+        if not np.all(good | bad):
+            strange = values[np.flatnonzero(~(good | bad))[0]]
+            raise InputError(
+                f"outcomes must be {self.bad!r} or {self.good!r}, as in the history, got "
+                f"{plain(strange)!r}; map it to one of them, or leave out applicants without an "
+                f"outcome."
+            )
+        return np.asarray(good, dtype=np.int8)
+
+    def label(self, code: int) -> Any:
+        """Return the label of an outcome code; None for an outcome that is not known."""
+        return {1: self.good, 0: self.bad}.get(code)
+
+    def check_good(self) -> None:
+        """Raise if the good outcome must be named before decisions are read or made."""
+        good_outcome(self.classes.tolist(), self.pos_label)
+
+    @property
+    def good(self) -> Any:
+        """Label of the good outcome; for models that do not decide, any of the two will do."""
+        return plain(self.classes[-1]) if self.pos_label is None else self.pos_label
+
+    @property
+    def bad(self) -> Any:
+        """Label of the bad outcome."""
+        return plain(self.classes[0] if self.classes[0] != self.good else self.classes[1])
+
+    def _features(
+        self, estimator: Any, X: Any, *, reset: bool, own_message: bool = True
+    ) -> tuple[Any, str]:
+        """Read features; columns and their order are those of the history."""
+        if not reset and self._needs_no_conversion(estimator, X):
+            self._check_finite(X, None)
+            return X, "numpy"
+        names, backend = names_and_backend(X)
+        if self.encodes and backend != "numpy":
+            features = Features(X, names, backend)
+        else:
+            encode = getattr(estimator, "_encode", ENCODE)
+            features = read_features(X, raw=self.raw, encode=encode)
+        array = features.X
+        if not ((self.raw or self.encodes) and backend != "numpy"):
+            array = check_array(
+                array,
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+                ensure_min_samples=1 if reset else 0,
+                estimator=estimator,
+            )
+        if reset:
+            self.names = features.names
+        elif own_message or features.backend == "pyarrow":
+            check_columns(self.names, features.names)
+        self._record_columns(estimator, X, array, features, reset)
+        if self.encodes:
+            array = self._as_codes(array, reset=reset)
+        if not isinstance(array, np.ndarray):
+            self._check_same_table(array, features, reset)
+            return array, features.backend
+        if self.raw:
+            self._check_same_table(None, features, reset)
+        self._check_finite(array, features.names)
+        if reset:
+            self.dtype = array.dtype.str
+        return array.astype(self.dtype, copy=False), features.backend
+
+    def _needs_no_conversion(self, estimator: Any, X: Any) -> bool:
+        """Return whether X is an array in which only the values are left to check."""
+        return (
+            type(X) is np.ndarray
+            and not self.raw
+            and self.names is None
+            and (self.columns is None or self.columns.are_numbers)
+            and not self.missing_values
+            and X.dtype.str == self.dtype
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == estimator.n_features_in_
+            and X.flags.c_contiguous
+        )
+
+    def _as_codes(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        """Return a table as codes, after learning its columns from the history."""
+        if reset:
+            if not n_rows(X):
+                raise InputError("X has no rows (0 samples); pass a history of past applicants.")
+            self.columns = TableColumns.of(X, self.missing_values, self.named_values)
+            self.expansion = self.columns.expansion(allow_missing=self.allow_missing)
+            for column in self.columns.columns:
+                if column.why:
+                    message = f"The column {column.name!r} is left out, since it {column.why}."
+                    warnings.warn(message, LearningWarning, stacklevel=7)
+        assert self.columns is not None
+        return self.columns.codes(X)
+
+    def learn_likeness(self, X: Any, group: NDArray[np.intp]) -> None:
+        """Remember what features and groups of the history are like.
+
+        Features that cannot be compared are left out, and so are groups that may decide: new ones
+        are refused.
+        """
+        self.likeness, self._compared = Likeness(()), self.columns
+        if self.columns is None and X is not None:
+            # A learner that reads raw columns may take what we cannot read.
+            with contextlib.suppress(InputError):
+                self._compared = TableColumns.of(X, self.missing_values)
+        if self._compared is not None:
+            self.likeness = Likeness.of(self._compared, self._comparable(X), self.names)
+        if self.sensitive is not None and self.group_mode != "aware":
+            levels = self.sensitive.level_of[:, group]
+            self.likeness = self.likeness.with_groups(self.sensitive.titles, levels)
+
+    def _comparable(self, X: Any) -> NDArray[Any]:
+        if self._compared is None:
+            return np.empty((1, 0))
+        return np.asarray(X) if self.columns is not None else self._compared.codes(X)
+
+    def compare(
+        self,
+        X: Any,
+        known: Attributes | None,
+        group: NDArray[np.intp],
+        checks: Checks,
+        *,
+        unlike_history: bool,
+    ) -> dict[str, Any]:
+        """Compare a batch with the history; return counts and findings as fields of a ``Batch``.
+
+        Parameters
+        ----------
+        X
+            Its features; None if they cannot be compared.
+        known, group
+            The groups that are known, and the code of each applicant.
+        checks
+            From which differences on it raises and warns.
+        unlike_history
+            Neither raise nor warn.
+        """
+        if not group.size or (X is None and self._compared is not None):
+            return {}
+        levels = None if known is None else known.level_of[:, group]
+        counts = self.likeness.count(self._comparable(X), levels)
+        unlike = self.likeness.compare(counts, checks)
+        if not unlike_history:
+            check_like(unlike)
+            for one in unlike:
+                warnings.warn(f"Unlike the {one.since}: {one}", LearningWarning, stacklevel=4)
+        return {"counts": counts, "unlike": unlike}
+
+    def _record_columns(
+        self, estimator: Any, X: Any, array: Any, features: Features, reset: bool
+    ) -> None:
+        """Keep scikit-learn's own record of columns; it cannot read every kind of frame."""
+        if features.backend != "pyarrow":
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        elif reset:
+            estimator.n_features_in_ = array.shape[1]
+            estimator.feature_names_in_ = np.array(features.names, dtype=object)
+
+    def _check_same_table(self, frame: Any, features: Features, reset: bool) -> None:
+        """Keep raw columns of one kind: rows of all rounds are joined for the learner."""
+        now = (features.backend, numeric_columns(frame))
+        if reset:
+            self.table = now
+        elif now != self.table:
+            raise InputError(
+                f"X must be the kind of table that fit got, with numbers and text in the same "
+                f"columns: fit got {self.table[0]} with numbers in {list(self.table[1])}, this is "
+                f"{now[0]} with numbers in {list(now[1])}; convert it."
+            )
+
+    def _check_finite(self, array: NDArray[Any], names: tuple[str, ...] | None) -> None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            values = array.ravel()
+            if np.isfinite(values @ values):  # one quick pass, no mask, in the usual case
+                return
+        missing_allowed = self.allow_missing or self.encodes
+        wrong = np.isinf(array) if missing_allowed else ~np.isfinite(array)
+        if not wrong.any():
+            return
+        row, position = np.argwhere(wrong)[0]
+        if self.columns is not None:
+            position = self.columns.kept[position]
+        where = repr(names[position]) if names is not None else str(position)
+        what = "inf" if missing_allowed else "NaN or inf"
+        raise InputError(
+            f"X contains {what} in {int(wrong.any(axis=1).sum())} of {array.shape[0]} rows, "
+            f"first in row {row}, column {where}; every feature must be a finite number"
+            f"{', or missing' if missing_allowed else ''}, so impute or leave out these rows."
+        )
+
+    def _with_group(self, X: Any, group: NDArray[np.intp]) -> Any:
+        """Append the group to the features, one column per group but the first."""
+        if not self.group_as_feature or self.n_groups == 1:
+            return X
+        if not isinstance(X, np.ndarray):
+            raise InputError(
+                "group_as_feature=True needs an array; with a learner that reads raw columns, keep "
+                "the group's column in the frame instead."
+            )
+        return np.hstack([X, (group[:, None] == np.arange(1, self.n_groups)).astype(X.dtype)])
+
+    def read_accepted(self, accepted: Any, n: int) -> NDArray[np.bool_]:
+        """Read which applicants were accepted; None means all."""
+        if accepted is None:
+            return np.ones(n, dtype=np.bool_)
+        values = column(accepted, n, "accepted")
+        if not np.all((values == 0) | (values == 1)):
+            strange = values[np.flatnonzero((values != 0) & (values != 1))[0]]
+            raise InputError(
+                f"accepted must be True or False (1 or 0) for each row, got {plain(strange)!r}."
+            )
+        taken = values.astype(np.bool_)
+        if self.needs_outcomes and not taken.any():
+            raise InputError(
+                f"none of the {n} applicants of the history was accepted, so no outcome is known; "
+                f"pass a history with accepted applicants of both outcomes."
+            )
+        return taken
+
+    def _first_outcomes(self, y: Any, taken: NDArray[np.bool_], n: int) -> NDArray[np.int8]:
+        """Read the outcomes of accepted applicants, and no other outcome."""
+        if not taken.any():
+            return self._no_outcomes()
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None.")
+        target = as_array(y)
+        if target.ndim == 2:
+            target = column_or_1d(target, warn=True)
+        values = column(target, n, "y")[taken]
+        missing = is_missing(values)
+        if missing.any():
+            raise InputError(
+                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted applicants; if "
+                f"they were rejected, mark them with accepted=, and if their outcome is pending, "
+                f"leave them out of the history."
+            )
+        if values.dtype.kind == "O":
+            values = np.array(values.tolist())  # rejected rows may have held any type
+        if values.dtype.kind == "f":
+            assert_all_finite(values, input_name="y")
+        check_classification_targets(values)
+        labels = np.unique(values)
+        if labels.size == 1:
+            labels = self._both_labels(plain(labels[0]))
+        return self._first_codes(values, labels)
+
+    def _both_labels(self, known: Any) -> NDArray[Any]:
+        """Return both labels, if the history has only one of them and the other is obvious."""
+        pair = next((pair for pair in _PAIRS if known in pair), None)
+        if self.needs_outcomes or pair is None:
+            instead = "add applicants with another"
+            if not self.needs_outcomes:
+                instead += ", or code outcomes as 0 and 1"
+            raise InputError(
+                f"the accepted applicants of the history have only one class of outcome, "
+                f"{known!r}; two are needed to learn, so {instead}."
+            )
+        return np.array(pair, dtype=type(known))
+
+    def _first_codes(self, values: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int8]:
+        """Remember the labels of the history's outcomes, and return the code of each outcome."""
+        self.classes = labels
+        if labels.size > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(values)}. The outcomes are {labels.tolist()[:10]}; merge "
+                f"them into two, good and bad."
+            )
+        if self.pos_label is not None and self.pos_label not in labels.tolist():
+            raise InputError(
+                f"pos_label must be one of the outcomes {labels.tolist()}, got {self.pos_label!r}."
+            )
+        return np.asarray(values == self.good, dtype=np.int8)
+
+    def _no_outcomes(self) -> NDArray[np.int8]:
+        """Set labels if no outcome is known yet."""
+        self.classes = np.array([0, 1])
+        if self.pos_label is not None and self.pos_label not in (0, 1):
+            raise InputError(
+                f"pos_label must be 0 or 1 if the history has no accepted applicants, since "
+                f"outcomes are then 0 and 1, got {self.pos_label!r}; map them to these."
+            )
+        return np.empty(0, np.int8)
+
+    def _first_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
+        self.groups = self.sensitive = None
+        if sensitive_features is None:
+            return one_group(n)
+        self.sensitive, codes = Attributes.of(sensitive_features, n)
+        self.groups = self.sensitive.labels
+        members = np.bincount(codes)
+        if np.any(members == 1):
+            lone = plain(self.groups[np.flatnonzero(members == 1)[0]])
+            raise InputError(
+                f"the group {lone!r} has one member in the history; a group needs at least two, "
+                f"so merge it with another."
+            )
+        return codes
+
+    def read_ids(self, ids: Any) -> NDArray[Any]:
+        """Read ids of known or unknown applications, which may occur several times."""
+        values = np.atleast_1d(as_array(ids))
+        if values.size == 0:
+            return np.empty(0, np.int64)
+        return self._own_kind(as_ids(values, values.shape[0]))
+
+    def passed(self, batch: Batch) -> None:
+        """Note that a batch is recorded: its groups, largest id, and that it is a last round."""
+        self.sensitive = batch.sensitive
+        if self.id_kind == "i":
+            self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
+        if batch.counts is not None:
+            self.likeness.remember(batch.counts)
+
+    _bits = staticmethod(unique_bits)
+
+    def _own_kind(self, names: NDArray[Any]) -> NDArray[Any]:
+        if names.dtype.kind != self.id_kind:
+            kinds = {"i": "integers", "U": "strings"}
+            raise InputError(
+                f"ids must be {kinds[self.id_kind]}, as in the history, "
+                f"got {kinds[names.dtype.kind]}; convert them."
+            )
+        return names
