@@ -48,12 +48,12 @@ clean:
 .venv/bin/python:
 	@$(PYTHON) -m venv .venv
 
-.venv/experiments: pyproject.toml | .venv/bin/python
+.venv/experiments: packages/fairchance/pyproject.toml packages/fairchance-lab/pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
-	@$(BIN)/python -m pip install --quiet --editable '.[experiments,ledger]'
+	@$(BIN)/python -m pip install --quiet --editable 'packages/fairchance[production]' --editable packages/fairchance-lab
 	@touch $@
 
-.venv/dev: pyproject.toml | .venv/bin/python
+.venv/dev: packages/fairchance/pyproject.toml packages/fairchance-lab/pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
-	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --editable packages/fairchance --editable 'packages/fairchance-lab[dev]'
 	@touch $@ .venv/experiments

@@ -25,12 +25,12 @@ from fairchance.audit import Challenger, DecisionLog, Evaluation, evaluate
 from fairchance.audit.estimates import ESTIMATORS
 from fairchance.audit.policies import chances
 from fairchance.errors import LearningWarning
-from fairchance.lab.datasets import load
-from fairchance.lab.simulate.histories import SelectedOnOutcome
-from fairchance.lab.simulate.people import Table
-from fairchance.lab.simulate.run import decision_log, run
-from fairchance.lab.simulate.streams import Parts, Resampled, Stream
-from fairchance.lab.simulate.worlds import World
+from fairchance.simulate.histories import SelectedOnOutcome
+from fairchance.simulate.people import Table
+from fairchance.simulate.run import decision_log, run
+from fairchance.simulate.streams import Parts, Resampled, Stream
+from fairchance.simulate.worlds import World
+from fairchance_lab.datasets import load
 
 Floats = NDArray[np.float64]
 

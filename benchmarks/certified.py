@@ -33,12 +33,12 @@ from sklearn.preprocessing import StandardScaler
 
 from fairchance import CertifiedClassifier, Revenue
 from fairchance.errors import LearningWarning
-from fairchance.lab.baselines.references import ceiling
-from fairchance.lab.datasets import load
-from fairchance.lab.datasets.download import find
-from fairchance.lab.experiments.world_spec import WorldSpec
-from fairchance.lab.simulate.people import Table
 from fairchance.methods.certified.engine import Engine
+from fairchance.simulate.people import Table
+from fairchance_lab.baselines.references import ceiling
+from fairchance_lab.datasets import load
+from fairchance_lab.datasets.download import find
+from fairchance_lab.experiments.world_spec import WorldSpec
 
 Floats = NDArray[np.float64]
 Row = dict[str, Any]

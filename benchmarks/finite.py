@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from fairchance import FdrBudget, Revenue
-from fairchance.methods.finite import CountedOutcomes, FiniteClassifier
+from fairchance_lab.finite import CountedOutcomes, FiniteClassifier
 
 N, REPEATS, TARGET = 10_000_000, 3, 10
 SIZES = {"income": 50, "job": 20, "region": 5}  # times two groups: ten thousand cells

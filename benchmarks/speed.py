@@ -29,12 +29,12 @@ from sklearn.linear_model import LogisticRegression
 
 import fairchance as fc
 from fairchance.errors import LearningWarning
-from fairchance.lab.experiments.methods import VARIANTS
-from fairchance.lab.experiments.paper import paper_experiment
-from fairchance.lab.experiments.released import SWITCHES
-from fairchance.lab.experiments.repetition import run_repetition
-from fairchance.lab.experiments.world_spec import load_source
 from fairchance.ledger import Program
+from fairchance_lab.experiments.methods import VARIANTS
+from fairchance_lab.experiments.repetition import run_repetition
+from fairchance_lab.experiments.world_spec import load_source
+from fairchance_lab.paper.experiment import paper_experiment
+from fairchance_lab.paper.released import SWITCHES
 
 LEDGER_SIZE = 1_000_000
 

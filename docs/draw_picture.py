@@ -12,13 +12,13 @@ import altair as alt
 import numpy as np
 
 from fairchance import plot
-from fairchance.lab.experiments.comparison import (
+from fairchance_lab.experiments.comparison import (
     CEILING,
     LOGISTIC,
     population_fdr,
     population_utility,
 )
-from fairchance.lab.experiments.results import read_results
+from fairchance_lab.experiments.results import read_results
 
 COLOURS = {"certified": "#0072b2", "plain (the paper's Algorithm 1)": "#d55e00"}
 

@@ -13,12 +13,12 @@ import warnings
 import numpy as np
 
 import fairchance as fc
-from fairchance.lab.simulate.feedback import ByOutcome, Feedback, Geometric
-from fairchance.lab.simulate.histories import SelectedOnOutcome
-from fairchance.lab.simulate.people import People
-from fairchance.lab.simulate.run import run
-from fairchance.lab.simulate.streams import Drawn
-from fairchance.lab.simulate.worlds import World
+from fairchance.simulate.feedback import ByOutcome, Feedback, Geometric
+from fairchance.simulate.histories import SelectedOnOutcome
+from fairchance.simulate.people import People
+from fairchance.simulate.run import run
+from fairchance.simulate.streams import Drawn
+from fairchance.simulate.worlds import World
 
 ALPHA, ROUNDS, PEOPLE = 0.15, 30, 600
 EVEN = fc.Revenue(gain=200, loss=200)  # break-even at one half, so that the bound binds

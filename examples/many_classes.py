@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairchance import FdrBudget, GroupShare
-from fairchance.methods.many_classes import ManyClassClassifier
+from fairchance_lab.many_classes import ManyClassClassifier
 
 CLASSES = np.array(["fraud", "honest", "sloppy"])
 WORTH = {

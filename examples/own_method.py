@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from fairchance import Decisions
-from fairchance.lab.experiments.methods import Setup
+from fairchance_lab.experiments.methods import Setup
 
 
 class Greedy:

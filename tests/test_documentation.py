@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fairchance.lab.experiments.released import count_deviations
+from fairchance_lab.paper.released import count_deviations
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = ROOT / "packages"
+CODE = (ROOT, PACKAGES / "fairchance" / "src" / "fairchance", PACKAGES / "fairchance-lab" / "src")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
@@ -19,12 +21,11 @@ def test_pages_name_tests_and_code_that_exist(page, n):
     tests = re.findall(r"`((?:[a-z0-9_]+/)*test_\w+\.py)(?:::(\w+))?`", text)
     assert len(tests) > n
     for path, name in tests:
-        source = ROOT / "tests" / path
-        assert source.is_file(), path
+        (source,) = [*ROOT.glob(f"tests/{path}"), *PACKAGES.glob(f"*/tests/{path}")]
         if name:
             assert f"def {name}(" in source.read_text(encoding="utf-8"), f"{path}::{name}"
     for path in re.findall(r"`((?:[a-z0-9_]+/)+(?!test_)\w+\.py)`", text):
-        assert any((ROOT / top / path).is_file() for top in ("", "src/fairchance")), path
+        assert any((top / path).is_file() for top in CODE), path
 
 
 def test_every_row_of_the_fidelity_table_names_code_and_a_test():
@@ -48,7 +49,7 @@ def test_links_lead_to_files_that_exist(page):
 def test_the_architecture_names_files_that_exist():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for path in re.findall(r"`((?:[a-z0-9_]+/)+\w+\.py)`", text):
-        assert (ROOT / path).is_file() or (ROOT / "src/fairchance" / path).is_file(), path
+        assert any((top / path).is_file() for top in CODE), path
 
 
 def test_the_experiments_page_counts_the_findings_about_the_released_code():

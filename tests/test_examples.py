@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fairchance.cli.app import app
-from fairchance.lab.experiments.results import read_results
-from fairchance.lab.experiments.verdict import find_verdict
+from fairchance_lab.experiments.results import read_results
+from fairchance_lab.experiments.verdict import find_verdict
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

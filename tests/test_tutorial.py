@@ -10,7 +10,7 @@ from pathlib import Path
 import altair as alt
 import pytest
 
-from fairchance.lab.experiments.verdict import find_verdict
+from fairchance_lab.experiments.verdict import find_verdict
 
 PATH = Path(__file__).parents[1] / "docs" / "tutorial.ipynb"
 CELLS = json.loads(PATH.read_text())["cells"]

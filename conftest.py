@@ -1,0 +1,21 @@
+"""What the tests of both packages share."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+# The same examples on every machine; HYPOTHESIS_PROFILE=default looks for new ones.
+settings.register_profile("same", derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say loudly that pages were not checked, if there is no browser."""
+    skipped = terminalreporter.stats.get("skipped", ())
+    n = sum("no Chromium" in str(report.longrepr) for report in skipped)
+    if n:
+        terminalreporter.section("PAGES WERE NOT CHECKED", red=True, bold=True)
+        text = f"{n} tests of pages were skipped, since there is no Chromium: run `make browser`."
+        terminalreporter.line(text, red=True, bold=True)

@@ -1,0 +1,1 @@
+"""Commands of the lab, which join the command line ``fairchance`` by an entry point."""

@@ -1,0 +1,81 @@
+"""``fairchance simulate``: run methods in a simulated world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairchance.cli.options import (
+    Against,
+    Backend,
+    Csv,
+    Data,
+    Exact,
+    Fresh,
+    Jobs,
+    Json,
+    Latex,
+    Markdown,
+    Methods,
+    OnRecord,
+    Out,
+    Paired,
+    PaperText,
+    Repetitions,
+    RunOptions,
+    Scheduler,
+    See,
+    Seed,
+    Set,
+    Vary,
+    check_jobs,
+    errors,
+    method_names,
+    output_format,
+    with_options,
+)
+
+
+def simulate(
+    world: Annotated[Path, typer.Argument(help="A TOML file of a world (docs/worlds.md).")],
+    repetitions: Repetitions = None,
+    methods: Methods = None,
+    set_: Set = None,
+    paper_text: PaperText = False,
+    vary: Vary = None,
+    seed: Seed = None,
+    data: Data = None,
+    jobs: Jobs = -1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    ledger: OnRecord = None,
+    against: Against = None,
+    exact: Exact = False,
+    see: See = None,
+    markdown: Markdown = False,
+    latex: Latex = False,
+    csv: Csv = False,
+    json: Json = False,
+) -> None:
+    """Run methods in a simulated world that a file describes.
+
+    Example: fairchance simulate examples/worlds/overlooked-group.toml
+    """
+    with errors(json):
+        output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
+        check_jobs(jobs)
+        asked = method_names(methods)
+        from fairchance_lab.experiments.world_file import read_world_file  # noqa: PLC0415
+        from fairchance_lab.runs import run_and_report, with_methods, with_set  # noqa: PLC0415 - slow
+
+        experiment = with_options(read_world_file(world), repetitions, seed)
+        experiment = with_set(experiment, set_, paper_text, vary)
+        if asked is not None:
+            experiment = with_methods(experiment, asked)
+        options = RunOptions(data, jobs, backend, scheduler, out, fresh)
+        paired = Paired(against, exact, see)
+        run_and_report(experiment, options, ledger, output, paired)

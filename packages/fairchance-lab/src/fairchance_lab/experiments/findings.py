@@ -1,0 +1,467 @@
+"""Sentences about results, chosen by the numbers: what was run, what it shows, what failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from fairchance.ledger.config_classifiers import PAPER_TEXT
+from fairchance.words import amount, counted, percent
+from fairchance_lab.experiments import tables
+from fairchance_lab.experiments.certificates import records_of
+from fairchance_lab.experiments.methods import (
+    ASSUMPTIONS,
+    REFERENCES,
+    VARIANTS,
+    find_variant,
+    options_of,
+    taken_options,
+)
+from fairchance_lab.experiments.results import Counts, Results
+from fairchance_lab.experiments.spec import Goal, written
+from fairchance_lab.experiments.tables import Estimate
+from fairchance_lab.experiments.verdict import money, rate, with_interval
+from fairchance_lab.experiments.world_spec import DELAYS, PASTS, repeated_rows_remarks
+from fairchance_lab.paper.published import (
+    ALPHA,
+    PAPER_REPETITIONS,
+    paper_data,
+    published_table,
+)
+from fairchance_lab.paper.released import SWITCHES, count_deviations
+
+__all__ = ["best_variant", "certificate_findings", "exploration_findings", "failures"]
+__all__ += ["group_findings", "listed", "nothing_found", "paper_findings", "round_findings"]
+__all__ += ["settings", "thousands", "varied_findings", "what_was_run"]
+
+_SHOWN_SEEDS = 5
+_NORMAL = 1.96  # half of a 95 % interval, in standard errors
+# Of those whom the rules before accepted.
+_PASTS = {
+    "outcome": "{good} of the good and {bad} of the bad",
+    "composition": "{size} of all, so that {good} of them were good",
+    "cutoff": "only the {share} with the {side} {feature}",
+    "group": "{rate} of group {group} and {others} of the others",
+    "random": "{rate} at random",
+    "everybody": "everybody",
+    "policy": "by the policy of the synthetic lender",
+}
+_SIDES: dict[Any, str] = {"above": "highest", "below": "lowest"}
+_DELAYS = {
+    "fixed": "after {after} rounds",
+    "between": "after {least} to {most} rounds",
+    "geometric": "after {mean} rounds on average",
+    "by-outcome": "after {good} rounds if good, after {bad} if bad",
+}
+
+
+def thousands(value: Any) -> str:
+    """Write an amount in thousands, with one decimal.
+
+    Examples
+    --------
+    >>> thousands(-12.345), thousands(-0.01), thousands(float("nan"))
+    ('−12.3', '0.0', '–')
+    """
+    if not np.isfinite(value):
+        return "–"
+    text = f"{float(value):,.1f}"
+    return text.replace("-", "−" if text.strip("-0.,") else "")
+
+
+def _quoted(results: Results, method: str) -> str:
+    return f"“{results.label(method)}”"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return items separated by commas and "and".
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+# What was run
+
+
+def what_was_run(results: Results) -> str:
+    """Describe the run: methods, rounds, applicants, repetitions and bounds."""
+    n_settings, n_methods, repetitions, rounds, _ = results.shape
+    people = results.count("n_people").max(axis=(0, 1)).sum(axis=-1)  # 0 if a method failed
+    low, high = int(people.min()), int(people.max())
+    size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    bound = f"α = {percent(results.alphas[results.main])}"
+    if results.varied == "α":
+        bound = f"α = {listed([percent(alpha) for alpha in results.alphas])}"
+    elif n_settings > 1:
+        bound += f" and {results.varied} = "
+        bound += listed([setting.partition(" = ")[2] for setting in results.settings])
+    world = results.about["experiment"].get("description", "")
+    return (
+        f"{world} {counted(n_methods, 'method')} decided {counted(rounds, 'round')} of {size} "
+        f"applicants each, in {counted(repetitions, 'repetition')}, with {bound}."
+    ).lstrip()
+
+
+def settings(results: Results) -> list[str]:
+    """Describe the past, the outcomes, the value of decisions and the options of methods."""
+    experiment = results.about["experiment"]
+    world, goal = experiment["world"], experiment["goal"]
+    past = [_in_words(_PASTS, PASTS, rule, "rule") for rule in world["past"]]
+    text = f"The past accepted {'; of these, it accepted '.join(past)}."
+    if "A1" in experiment["switches"]:
+        text += " Outcomes of the applicants whom it rejected are known all the same (A1)."
+    value = (
+        f"Accepting a good applicant gains {amount(goal['gain'])}, accepting a bad one loses "
+        f"{amount(goal['loss'])}."
+    )
+    people = results.count("n_people") + results.count("n_past")  # those of the history once
+    drawn, rows = int(people.sum(axis=(3, 4)).max()), results.about["data"]["rows"]
+    again = repeated_rows_remarks(rows, drawn) if rows and not world.get("n_parts") else []
+    return [text, *_feedback(world), value, *again, *_options(results), *_assumptions(results)]
+
+
+def _in_words(
+    words: dict[str, str], kinds: dict[str, Any], options: dict[str, Any], key: str
+) -> str:
+    """Describe a rule by its options, or the defaults of its class."""
+    name = options.get(key, "fixed")
+    own = fields(kinds[name]) if name in kinds else ()
+    values: dict[str, Any] = {field.name: field.default for field in own} | options
+    for part, value in values.items():
+        if isinstance(value, float) and part != "mean":
+            values[part] = percent(value)
+    values["side"] = _SIDES.get(values.get("side"), "")
+    return words[name].format(**values)
+
+
+def _feedback(world: dict[str, Any]) -> Iterator[str]:
+    given = world.get("feedback", {})
+    parts = []
+    if given.get("delay"):
+        parts.append(f"arrive {_in_words(_DELAYS, DELAYS, given['delay'], 'kind')}")
+    if given.get("missing"):
+        parts.append(f"never arrive for {percent(given['missing'])} of the accepted")
+    if given.get("wrong"):
+        parts.append(f"are wrong at first for {percent(given['wrong'])} of the accepted")
+    if given.get("corrected_after") is not None:
+        parts.append(f"are corrected after {counted(given['corrected_after'], 'round')}")
+    if parts:
+        yield f"Outcomes {'; they '.join(parts)}."
+    if world.get("drift"):
+        changes = listed([f"{name} {value}" for name, value in sorted(world["drift"].items())])
+        yield f"The world changes from round to round: {changes.replace('_', ' ')}."
+
+
+@cache
+def _meanings() -> dict[str, str]:
+    """Return what an option means, by its key and by "key = value"."""
+    file = resources.files("fairchance.ledger").joinpath("program_example.toml")
+    lines = re.findall(r"(?m)^# ((\w+) = (.+?))  # (.+)$", file.read_text(encoding="utf-8"))
+    meanings = {key: meaning for _, key, _, meaning in reversed(lines)}
+    return meanings | {pair.replace('"', ""): meaning for pair, _, _, meaning in lines}
+
+
+def _option(key: str, value: Any) -> str:
+    pair = f"{key} = {written(value)}"
+    meaning = _meanings().get(pair, _meanings().get(key, ""))
+    return f"{pair} ({meaning})" if meaning else pair
+
+
+def _options(results: Results) -> list[str]:
+    """Describe the options of Algorithm 1's methods, variants, and methods that ran once."""
+    experiment = results.about["experiment"]
+    given, goal = dict(experiment["classifier"]), Goal(**experiment["goal"])
+    if results.varied == "paper_text":
+        given["paper_text"] = True
+    variants = experiment["variants"]
+    by_method = {name: taken_options(name, goal, given, variants) for name in results.methods}
+    taken = {name: options for name, options in by_method.items() if options}
+    sentences = []
+    if given.pop("paper_text", False):
+        sentences.append("paper_text = true takes the paper's own choices where ours differ.")
+        given = {**PAPER_TEXT, **given}
+    for key, value in given.items():
+        names = [name for name, options in taken.items() if options.get(key) == value]
+        some = f", for {listed(names) or 'no method'}" if len(names) < len(taken) else ""
+        sentences.append(f"Algorithm 1's methods have {_option(key, value)}{some}.")
+    for name, options in variants.items():
+        own, base = (find_variant(n, variants) for n in (name, options["method"]))
+        if name in results.methods and own is not None and base is not None:
+            known = options_of(base, goal, {})
+            own_options = options_of(own, goal, {}).items()
+            changed = [_option(key, value) for key, value in own_options if known.get(key) != value]
+            text = f"“{name}” is {options['method']} with {listed(changed or ['no changes'])}"
+            sentences.append(f"{text}{' (paper_text)' if options.get('paper_text') else ''}.")
+    if results.about["once"]:
+        unchanged = listed([_quoted(results, name) for name in results.about["once"]])
+        sentences.append(
+            f"{results.varied} does not change {unchanged}, which ran once, with "
+            f"{results.settings[results.main]}."
+        )
+    return sentences
+
+
+def _assumptions(results: Results) -> list[str]:
+    """Return the special assumptions of the methods that were run."""
+    methods: dict[str, list[str]] = {}
+    for method in results.methods:
+        if method in ASSUMPTIONS:
+            methods.setdefault(ASSUMPTIONS[method], []).append(_quoted(results, method))
+    return [
+        f"{listed(names)} assume{'s' * (len(names) == 1)}: {text}"
+        for text, names in methods.items()
+    ]
+
+
+# What it shows
+
+
+def best_variant(results: Results, at: int) -> str | None:
+    """Return the variant of Algorithm 1 with the highest revenue, or None."""
+    means = tables.summary(results, "revenue").estimate.mean[at]
+    earned = {name: float(means[results.methods.index(name)]) for name in _ran(results)}
+    known = {name: mean for name, mean in earned.items() if np.isfinite(mean)}
+    return max(known, key=known.__getitem__, default=None)
+
+
+def _ran(results: Results) -> list[str]:
+    return [name for name in VARIANTS if name in results.methods]
+
+
+def round_findings(results: Results, method: str) -> list[str]:
+    """Say how often rounds of a method were above α, and whether the past policy kept it."""
+    at, i = results.main, results.methods.index(method)
+    above = tables.summary(results, "above_alpha").estimate.mean[at, i]
+    sentences = [
+        f"Mistakes of {_quoted(results, method)} were above α in {rate(above)} of its rounds. A "
+        f"method exactly at α is above it in about half of its rounds."
+    ]
+    empty = tables.per_round(results, "nobody_accepted")[at]
+    n_empty, n = int(np.nansum(empty)), int(np.isfinite(empty).sum())
+    if n_empty:
+        sentences.append(f"In {n_empty:,} of {counted(n, 'round')} no one was accepted.")
+    return sentences + _past_policy(results, at)
+
+
+def _past_policy(results: Results, at: int) -> list[str]:
+    """Say whether the past policy kept α: by the history, and by round 1 of a variant."""
+    follower = best_variant(results, at)
+    if follower is None or not results.count("n_past_accepted")[at].any():
+        return []
+    i, names = results.methods.index(follower), ("people", "accepted", "accepted_good")
+    past, first = (
+        [results.count(f"n_{name}")[at, i, :, 0].sum(axis=-1) for name in these]
+        for these in (("past", "past_accepted", "past_accepted_good"), names)
+    )
+    return [
+        f"In the history, the past accepted {_accepted(*past)}. Round 1 of "
+        f"{_quoted(results, follower)} follows the past and accepted {_accepted(*first)}.",
+        f"The theory assumes that the past keeps α = {percent(results.alphas[at])}. Round 1 shows "
+        f"it better than the history, which may be selected by its outcomes.",
+    ]
+
+
+def _accepted(people: Counts, accepted: Counts, good: Counts) -> str:
+    """Say what share of the people was accepted, and how many of these were bad."""
+    fdr = tables.over_repetitions(tables.share(accepted - good, accepted), axis=0)
+    return f"{rate(accepted.sum() / people.sum())}, of whom {with_interval(fdr)} were bad"
+
+
+def exploration_findings(results: Results) -> list[str]:
+    """Say whether there is something to explore, and what it did for the group it is about."""
+    experiment, sentences = results.about["experiment"], []
+    if [rule.get("rule") for rule in experiment["world"]["past"]] == ["outcome"]:
+        sentences.append(
+            "The past chose by the outcome alone, so the history covers applicants of every kind, "
+            "and exploration can hardly help."
+        )
+    group, pair = experiment.get("focus"), ("plain", "no-exploration")
+    if group in results.groups and {*pair} <= {*results.methods}:
+        rates = tables.per_repetition(results, "late_true_positive_rate")[results.main]
+        g = results.groups.index(group)
+        explored, without = (rates[results.methods.index(name), :, g] for name in pair)
+        difference = tables.over_repetitions(explored - without, axis=0)
+        sentences.append(
+            f"In the last quarter of the rounds, {_quoted(results, 'plain')} accepts "
+            f"{rate(tables.mean_known(explored, 0))} of the good applicants of “{group}”. Without "
+            f"exploration it is {rate(tables.mean_known(without, 0))}{_sureness(difference)}."
+        )
+    return sentences
+
+
+def _compared(difference: Estimate) -> str:
+    """Describe a paired difference of revenue, for instance “1,200 a round more”."""
+    size, more = money(abs(difference.mean)), "more" if difference.mean > 0 else "less"
+    ends = f" (95 % interval {money(difference.low)} to {money(difference.high)})"
+    interval = ends if np.isfinite(difference.half_width) else ""
+    return f"{size} a round {more}{interval}{_sureness(difference)}"
+
+
+def _sureness(difference: Estimate) -> str:
+    reasons = {
+        "unknown": ", from one repetition",
+        "few": ", from too few repetitions to tell",
+        "around": ", which is no measurable difference",
+    }
+    return reasons.get(difference.side(), "")
+
+
+def group_findings(results: Results, method: str) -> list[str]:
+    """Say how far rates of a method's groups are apart, and how much of it chance explains."""
+    at, i, sentences = results.main, results.methods.index(method), []
+    names: tuple[tables.Rate, ...] = ("selection_rate", "true_positive_rate")
+    for name in names if len(results.groups) > 1 else ():
+        pooled, rounds = (
+            tables.summary(results, f"{prefix}{name}_difference").estimate.mean[at, i]
+            for prefix in ("pooled_", "")
+        )
+        floor = tables.mean_known(tables.noise_floor(results, name)[at, i], axis=(0, 1))
+        sentences.append(
+            f"The {name.replace('_', ' ')}s of groups are {rate(pooled)[:-2]} percentage points "
+            f"apart over all rounds. In a single round it is {rate(rounds)[:-2]} on average, of "
+            f"which chance alone explains {rate(floor)[:-2]}."
+        )
+    return sentences
+
+
+def varied_findings(results: Results) -> list[str]:
+    """Compare the settings that were run: mistakes at each α, or revenue with each value."""
+    if results.varied == "α":
+        estimate, n = tables.summary(results, "pooled_fdr").estimate, len(results.alphas)
+        if results.shape[2] < tables.TOO_FEW:
+            return [f"{counted(results.shape[2], 'repetition')} cannot tell mistakes from α."]
+        over = [
+            sum(estimate[a, i].side(alpha) == "above" for a, alpha in enumerate(results.alphas))
+            for i in range(len(results.methods))
+        ]
+        broken = [(m, k) for m, k in zip(results.methods, over, strict=True) if k]
+        named = listed([f"{_quoted(results, method)} ({k})" for method, k in broken])
+        if not named:
+            return [f"No method was measurably above any of {n} bounds α."]
+        return [f"Measurably above some of {n} bounds α (how many in brackets): {named}."]
+    values, main, sentences = tables.per_repetition(results, "revenue"), results.main, []
+    for i, method in enumerate(results.methods):
+        means = tables.mean_known(values[:, i], axis=1)
+        if method not in results.about["once"] and np.isfinite(means).any():
+            best = int(np.nanargmax(means))
+            difference = tables.over_repetitions(values[best, i] - values[main, i], axis=0)
+            text = f"{_quoted(results, method)} earned most with {results.settings[best]}"
+            more = f": compared with {results.settings[main]}, {_compared(difference)}"
+            sentences.append(f"{text}{more if best != main else ''}.")
+    caveat = f"The best of several values of {results.varied} looks a little better than it is."
+    return [*sentences, caveat]
+
+
+def paper_findings(results: Results) -> list[str]:
+    """Say what is to be known before comparing with the paper, and whether levels agree."""
+    experiment = results.about["experiment"]
+    table, data, sentences = experiment["published"], results.about["data"]["name"], []
+    on = experiment["switches"]
+    if table is not None and data != paper_data(table):
+        sentences.append(
+            f"The paper used other data, “{paper_data(table)}”, and this run “{data}”. Compare "
+            f"directions, not values."
+        )
+    if table is not None and ALPHA not in results.alphas:
+        sentences.append(f"The paper's table is for α = {percent(ALPHA)}, which was not run.")
+    if table is not None:
+        sentences += _levels(results, table)
+    if on:
+        known = "; ".join(f"{name} ({SWITCHES.get(name, 'unknown')})" for name in on)
+        scope = "B and C for variants and ablations of the algorithm only"
+        sentences.append(f"As in the paper's released code ({scope}): {known}.")
+        sentences.append(count_deviations())
+    elif table is not None:
+        sentences.append("No deviation of the paper's released code was switched on.")
+    if "E2" in on:
+        sentences.append(
+            "Revenue “without its sign” is the mean of absolute values of rounds, as in the "
+            "released code (E2). Everything else keeps the sign."
+        )
+    if "A9" in on:
+        sentences.append(
+            "All repetitions share one resample of the data (A9), so intervals over repetitions "
+            "are too sure, and the paper's claims are not examined."
+        )
+    return sentences
+
+
+def _levels(results: Results, table: str) -> list[str]:
+    """Say whether the variants earn what the paper prints, if this run is on the paper's data.
+
+    The paper's standard error is not known. It is at most its bracket, a standard deviation over
+    rounds and repetitions, over the square root of its repetitions.
+    """
+    at = results.main
+    ours = tables.summary(results, "revenue").estimate[at]
+    known = {name: ours[results.methods.index(name)] for name in _ran(results)}
+    sides = {one.side() for one in known.values()}
+    elsewhere = results.about["data"]["name"] != paper_data(table) or results.alphas[at] != ALPHA
+    if elsewhere or not known or "unknown" in sides:
+        return []
+    if "few" in sides:
+        return ["Repetitions are too few to tell revenue from the paper's."]
+    far = []
+    for name, one in known.items():
+        paper, bracket = published_table(table)[name]["revenue"]
+        noise = np.hypot(one.half_width, _NORMAL * bracket / np.sqrt(PAPER_REPETITIONS))
+        far += [_quoted(results, name)] * bool(abs(one.mean - paper) > noise)
+    if far:
+        return [f"The paper's level of revenue is not reproduced for {listed(far)}."]
+    return ["Revenue is not measurably different from the paper's."]
+
+
+def certificate_findings(results: Results, method: str) -> list[str]:
+    """Return the last message for each group without a certificate in the first repetition."""
+    return [
+        f"The first repetition was never certified{'' if group is None else f' for {group}'}. "
+        f"Message of its last round: “{records[-1]['message']}”"
+        for group, records in records_of(results, method, results.main).items()
+        if not any(record["status"] == "certified" for record in records)
+    ]
+
+
+# What failed
+
+
+def failures(results: Results) -> list[str]:
+    """Return how often, with which seeds and why methods failed."""
+    sentences, repetitions = [], results.shape[2]
+    for at, setting in enumerate(results.settings):
+        bound = f", {setting}" if len(results.settings) > 1 else ""
+        for method in results.methods:
+            failed = results.failed(method, at)
+            if failed:
+                seeds = f"seed{'s' * (len(failed) > 1)} "
+                seeds += ", ".join([str(f.seed) for f in failed][:_SHOWN_SEEDS])
+                seeds += ", …" * (len(failed) > _SHOWN_SEEDS)
+                rest = "its numbers are from the others"
+                rest = "it has no numbers" if len(failed) == repetitions else rest
+                others = len({f.sentence for f in failed}) - 1
+                more = f" ({counted(others, 'other reason')})" if others else ""
+                sentences.append(
+                    f"{_quoted(results, method)}{bound} failed in {len(failed)} of {repetitions} "
+                    f"repetitions ({seeds}); {rest}. Error: {failed[0].sentence}{more}"
+                )
+    return sentences
+
+
+def nothing_found(results: Results) -> str:
+    """Return a message if no method but references has any numbers; empty otherwise."""
+    tried = [i for i, method in enumerate(results.methods) if method not in REFERENCES]
+    if not tried or results.count("n_people")[:, tried].any():
+        return ""
+    return (
+        "no method has any numbers, since each failed in every repetition; correct the errors "
+        "above and give the same command with --fresh."
+    )

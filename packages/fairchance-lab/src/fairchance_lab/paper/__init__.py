@@ -1,0 +1,1 @@
+"""The paper: its published numbers, its claims, its theorems and its released code."""

@@ -1,0 +1,497 @@
+"""Run an experiment and print its results; slow to import, so commands import it late."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from joblib.parallel import BACKENDS
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from fairchance.cli.files.csv_files import arrow, csv_bytes
+from fairchance.cli.files.tables import check_apart, ledger_files
+from fairchance.cli.options import (
+    PAPER_LETTERS,
+    VERIFICATION_FAILED,
+    Paired,
+    RunOptions,
+    names,
+    progress,
+)
+from fairchance.cli.output import (
+    Console,
+    binary_output,
+    print_error,
+    print_json,
+    print_lines,
+    print_table,
+)
+from fairchance.errors import InputError, to_install, visible
+from fairchance.simulate.people import Table
+from fairchance.words import counted
+from fairchance_lab.experiments.all_tables import (
+    against,
+    all_tables,
+    by_setting,
+    claims_examined,
+    overview,
+    parity_costs,
+    setting_of,
+)
+from fairchance_lab.experiments.findings import failures, nothing_found
+from fairchance_lab.experiments.methods import expand_names, left_out
+from fairchance_lab.experiments.report_table import ReportTable
+from fairchance_lab.experiments.results import Results
+from fairchance_lab.experiments.runner import Run, run_experiment
+from fairchance_lab.experiments.spec import Experiment, read_options
+from fairchance_lab.experiments.verdict import Standing, Verdict, find_verdict, money, rate
+from fairchance_lab.experiments.world_spec import load_source, repeated_rows_remarks
+from fairchance_lab.page import section_ids, write_report
+from fairchance_lab.paper.released import SWITCHES
+
+_GOAL = ("alpha", "gain", "loss")  # set in [goal], for all methods
+_GREEK = str.maketrans({"α": "alpha", "β": "beta", "ε": "epsilon", "λ": "lambda", "τ": "tau"})
+_SHOWN = 8  # methods in a terminal
+_RUN_FILES = ("lock", "settings.json", "results.parquet", "report.html")  # in the folder of a run
+
+
+def with_methods(
+    experiment: Experiment, wanted: tuple[str, ...], *, quick: bool = False
+) -> Experiment:
+    """Return an experiment with other methods; print which are left out if all are requested."""
+    chosen = replace(experiment, methods=expand_names(wanted, quick=quick))
+    if "all" in wanted and left_out():
+        print_error(left_out())
+    return chosen
+
+
+def with_set(
+    experiment: Experiment, given: list[str] | None, paper_text: bool, vary: list[str] | None = None
+) -> Experiment:
+    """Return an experiment with the options of ``--set``, ``--paper-text`` and ``--vary``.
+
+    Parameters
+    ----------
+    experiment
+        The experiment; its own options stay unless they are given again.
+    given
+        Options as name=value: keys of a program's [classifier] table, alpha, gain and loss.
+    paper_text
+        Whether the paper's own choices come in place of our defaults.
+    vary
+        An option and its values, as name=a,b,c; empty keeps those of the experiment.
+    """
+    options = {}
+    for text in given or ():
+        name, value = _read_assignment("--set", text, "weight_cap=10")
+        options[name] = _read_value(value)
+    goal = {name: options.pop(name) for name in _GOAL if name in options}
+    for name, value in goal.items():
+        if not isinstance(value, int | float):
+            raise InputError(f"--set {name} must be a number, got {value!r}; change it.")
+    options |= {"paper_text": True} if paper_text else {}
+    changed = replace(
+        experiment,
+        goal=replace(experiment.goal, **goal),
+        classifier={**experiment.classifier, **read_options(options, "--set", _GOAL)},
+    )
+    if not vary:
+        return changed
+    varied: dict[str, tuple[Any, ...]] = {}
+    for text in vary:
+        name, values = _read_assignment("--vary", text, "weight_cap=1,3,none")
+        varied[name] = (*varied.get(name, ()), *map(_read_value, names(values)))
+    return replace(changed, name=f"{experiment.name}, {', '.join(varied)} varied", vary=varied)
+
+
+def _read_assignment(option: str, text: str, example: str) -> tuple[str, str]:
+    """Return the name and the value in name=value; the name may be a letter of the paper.
+
+    Examples
+    --------
+    >>> _read_assignment("--set", "τ=0.5", "weight_cap=10")
+    ('coverage_threshold', '0.5')
+    """
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals and value):
+        raise InputError(f"{option} takes name=value, such as {example}, got {text!r}; change it.")
+    name = name.translate(_GREEK)
+    return PAPER_LETTERS.get(name, name), value
+
+
+def _read_value(text: str) -> Any:
+    """Return a value of the command line: TOML, or else a word.
+
+    Examples
+    --------
+    >>> [_read_value(text) for text in ("10", ".5", "true", "none", "sum-of-g")]
+    [10, 0.5, True, 'none', 'sum-of-g']
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return float(text) if re.fullmatch(r"\.\d+", text) else text
+
+
+def run_or_resume(
+    experiment: Experiment, options: RunOptions, quiet: bool
+) -> tuple[Results, Any, Path]:
+    """Run the missing repetitions; return the results, the source of applicants and the folder."""
+    folder = _folder(experiment, options)
+    for name in _RUN_FILES:
+        check_apart("results", folder / name, "the data", [experiment.world.data], "folder")
+    with download_bar(quiet) as bar:
+        source = load_source(experiment.world, data=options.data, progress=bar)
+    with (
+        joblib_backend(options.backend, options.jobs, options.scheduler),
+        repetition_bar(quiet) as progress,
+    ):
+        run = Run(folder, options.jobs, options.backend, progress, options.fresh)
+        return run_experiment(experiment, source, run), source, folder
+
+
+def rows_drawn(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
+    """Return how many rows a repetition draws from a data set, and a note if rows repeat."""
+    n_drawn = experiment.world.people_drawn(source)
+    return n_drawn, repeated_rows_remarks(len(source) if isinstance(source, Table) else 0, n_drawn)
+
+
+def run_and_report(
+    experiment: Experiment, options: RunOptions, ledger: str | None, output: str, paired: Paired
+) -> None:
+    """Run an experiment, write its report and tables, and print the results in a format."""
+    json = output == "json"
+    paired.check(experiment.methods)
+    if ledger is not None:
+        for name in _RUN_FILES:
+            place = _folder(experiment, options) / name
+            check_apart("results", place, "the ledger", ledger_files(ledger), "folder")
+        check_recordable_at(experiment, ledger, _folder(experiment, options))
+    before = _content(_folder(experiment, options) / "results.parquet")
+    results, source, folder = run_or_resume(experiment, options, quiet=json)
+    page = folder / "report.html"
+    # Drawing takes seconds, so a run that is only printed again keeps its report.
+    if output == "text" or not page.is_file() or _content(folder / "results.parquet") != before:
+        page.unlink(missing_ok=True)
+        with progress("writing the report", json):
+            write_tables([results], folder / "tables")
+            write_report([results], page, folder / "figures")
+    n_drawn, again = rows_drawn(experiment, source)
+    proof = None if ledger is None else recorded_run(experiment, source, results, ledger, json)
+    shown = [overview(results, at) for at in range(len(results.settings))]
+    tested = paired_tables(results, paired)
+    if json:
+        print_json(
+            {
+                "folder": folder,
+                "report": page,
+                "results": folder / "results.parquet",
+                "about": results.about,
+                "people_drawn": n_drawn,
+                "summary": [row for table in shown for row in table.rows],
+                "claims": [row for table in claims_examined(results) for row in table.rows],
+                "against": [row for test in tested for row in test.rows],
+                "certificates": results.certificates,
+                "failures": [asdict(failure) for failure in results.failures],
+            }
+            | ({} if proof is None else {"ledger": proof})
+        )
+    elif output != "text":
+        print_tables(tested or shown, output)
+        for sentence in failures(results):
+            print_lines(["", sentence], to_stderr=output != "markdown")
+    else:
+        console = Console()
+        print_verdict(console, results)
+        print_noted_tables(console, [*asked_tables(results), *tested])
+        for line in again:
+            console.print(line, style="dim")
+        console.print(f"Report: {page.resolve()}", soft_wrap=True)
+        if proof is not None:
+            console.print(verification_message(proof), soft_wrap=True)
+    exit_if_empty(results)
+
+
+def _content(file: Path) -> bytes:
+    return file.read_bytes() if file.is_file() else b""
+
+
+def exit_if_empty(results: Results) -> None:
+    """Exit with 2 if no method has results."""
+    words = nothing_found(results)
+    if words:
+        print_error(words)
+        raise typer.Exit(2)
+
+
+def _folder(experiment: Experiment, options: RunOptions) -> Path:
+    return options.out or Path("results") / _slug(experiment)
+
+
+def _slug(experiment: Experiment) -> str:
+    """Return a folder name that differs for experiments that differ in more than repetitions."""
+    words = [experiment.name]
+    if experiment.switches:
+        off = [name for name in SWITCHES if name not in experiment.switches]
+        few = len(experiment.switches) <= len(off)
+        words.append("with " + " ".join(experiment.switches) if few else "as released")
+        words += ["without " + " ".join(off)] if off and not few else []
+    words.append(experiment.fingerprint[:6])
+    return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
+
+
+def joblib_backend(
+    backend: str | None, jobs: int, scheduler: str | None
+) -> AbstractContextManager[Any]:
+    """Return a context in which joblib knows a backend.
+
+    Parameters
+    ----------
+    backend
+        Name of the backend; ``"dask"`` gets a client, ``"ray"`` is registered, others are known.
+    jobs
+        Dask workers to start here; −1 means one per core.
+    scheduler
+        Address of a running Dask scheduler instead, such as ``tcp://host:8786``.
+    """
+    if backend == "dask":
+        return _dask(jobs, scheduler)
+    if scheduler is not None:
+        raise InputError(f"a scheduler goes with the backend dask, got backend {backend!r}.")
+    if backend == "ray":
+        _register_ray()
+    elif backend is not None and backend not in BACKENDS:
+        known = ", ".join(sorted({*BACKENDS, "dask", "ray"}))
+        raise InputError(f"joblib knows no backend {backend!r}; known are {known}.")
+    return nullcontext()
+
+
+def _register_ray() -> None:
+    try:
+        from ray.util.joblib import register_ray  # noqa: PLC0415 (not ours to install)
+    except ImportError as error:
+        raise InputError("the backend ray needs Ray; install it with `pip install ray`.") from error
+    register_ray()
+
+
+def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return a client of a scheduler that runs already, or of workers started here."""
+    try:
+        import distributed  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise InputError(
+            f"the backend dask needs Dask; {to_install('dask')} installs it."
+        ) from error
+    client: Callable[..., AbstractContextManager[Any]] = distributed.Client
+    if scheduler is None:
+        workers = os.cpu_count() or 1 if jobs == -1 else jobs
+        return client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    try:
+        return client(scheduler, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {scheduler}: {error}.") from error
+
+
+def check_recordable_at(experiment: Experiment, url: str, folder: Path) -> None:
+    """Raise if the first method cannot be recorded there, before anything runs."""
+    from fairchance.ledger.database import connect, read_url  # noqa: PLC0415
+    from fairchance_lab.experiments.on_ledger import check_recordable  # noqa: PLC0415 - an extra
+
+    check_recordable(experiment)
+    file = Path(read_url(url).database or "").absolute()
+    # The run creates its own folder, so a ledger in that folder cannot be opened yet.
+    if not file.is_relative_to(folder.absolute()):
+        connect(url, make=True).dispose()  # creates nothing yet
+
+
+def recorded_run(
+    experiment: Experiment, source: Any, results: Results, url: str, json: bool
+) -> dict[str, Any]:
+    """Run the first method of an experiment through a ledger; return its verification."""
+    from fairchance_lab.experiments.on_ledger import run_on_ledger  # noqa: PLC0415 - an extra
+
+    with progress("once more, through a ledger", json):
+        result = run_on_ledger(experiment, source, results, url)
+    if result.problem is not None:
+        print_error(result.problem)
+        raise typer.Exit(VERIFICATION_FAILED)
+    return {
+        "url": url,
+        "program": experiment.methods[0],
+        "entries": result.n_entries,
+        "decisions": result.n_decisions,
+        "checkpoint": str(result.head),
+    }
+
+
+def verification_message(proof: dict[str, Any]) -> str:
+    """Describe the verification of a recorded run.
+
+    Examples
+    --------
+    >>> verification_message({"url": "sqlite:///a.db", "entries": 3, "decisions": 1500})
+    'Ledger: sqlite:///a.db (3 entries verified, 1,500 decisions made again)'
+    """
+    return (
+        f"Ledger: {proof['url']} ({counted(proof['entries'], 'entry', 'entries')} verified, "
+        f"{counted(proof['decisions'], 'decision')} made again)"
+    )
+
+
+def asked_tables(results: Results) -> list[ReportTable]:
+    """Return tables about what was varied, and about parity if its cells were run."""
+    varied = ("revenue", "pooled_fdr") if len(results.settings) > 1 else ()
+    return [*(by_setting(results, name) for name in varied), *parity_costs(results, results.main)]
+
+
+def paired_tables(results: Results, paired: Paired) -> list[ReportTable]:
+    """Return the table of tests against one method, if that is asked for."""
+    if paired.against is None:
+        return []
+    at = results.main
+    return [against(results, paired.against, at, exact=paired.exact, see=paired.see)]
+
+
+def print_tables(tables: Sequence[ReportTable], output: str) -> None:
+    """Print tables in LaTeX, in Markdown with their notes, or the rows of all as one csv."""
+    if output == "csv":
+        binary_output().write(csv_text(tables).encode("utf-8"))
+        return
+    for at, table in enumerate(tables):
+        text = [table.latex()]
+        if output == "markdown":
+            text = [f"{table.title}. {table.setting}.", "", table.markdown(), ""]
+            text += [table.note, *table.remarks]
+        print_lines([*[""] * (at > 0), *"\n".join(text).split("\n")])
+
+
+def csv_text(tables: Sequence[ReportTable]) -> str:
+    """Return all keys of the rows as csv; unknown numbers are empty."""
+    names = dict.fromkeys(name for table in tables for row in table.rows for name in row)
+    rows = [row for table in tables for row in table.rows]
+    columns = {visible(name): [_in_csv(row.get(name)) for row in rows] for name in names}
+    return csv_bytes(arrow().table(columns)).decode("utf-8")
+
+
+def _in_csv(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_tables(results: Sequence[Results], folder: Path) -> list[Path]:
+    """Write every table of results as csv and LaTeX; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for section, result in section_ids(results).items():
+        for table in all_tables(result):
+            name = table.name if len(results) == 1 else f"{section}-{table.name}"
+            for ending, text in ((".csv", csv_text([table])), (".tex", table.latex() + "\n")):
+                written.append(folder / f"{name}{ending}")
+                written[-1].write_text(text, encoding="utf-8")
+    return written
+
+
+def print_noted_tables(console: Console, tables: Sequence[ReportTable]) -> None:
+    """Print tables in a terminal; a note on several tables is printed once, below the last."""
+    for at, table in enumerate(tables):
+        titles = [column.title for column in table.columns]
+        print_table(console, f"{table.title}. {table.setting}", titles, table.texts())
+        later = {note for other in tables[at + 1 :] for note in (other.note, *other.remarks)}
+        for note in (table.note, *table.remarks):
+            if note not in later:
+                console.print(note, style="dim")
+
+
+def print_verdict(console: Console, results: Results) -> None:
+    """Print the verdict, the methods that earned most, and failures."""
+    verdict = find_verdict(results)
+    if verdict.standings:
+        console.print(verdict.takeaway, style="bold")
+        about_best = (verdict.in_groups, verdict.certificate, verdict.exploration)
+        for sentence in filter(None, (*about_best, verdict.loser, verdict.precision)):
+            console.print(sentence)
+        _print_standings(console, results, verdict)
+    for failure in failures(results):
+        console.print(f"• {failure}", style="bold")
+
+
+def _print_standings(console: Console, results: Results, verdict: Verdict) -> None:
+    """Print a line for each of the methods that earned most, the named ones among them."""
+    named = (verdict.best, verdict.worst, verdict.yardstick)
+    rest = [one for one in verdict.standings if one not in named]
+    shown = [*filter(None, named), *rest[: _SHOWN - sum(one is not None for one in named)]]
+    rows = [_standing_cells(one, verdict) for one in verdict.standings if one in shown]
+    where, late = setting_of(results, results.main), counted(verdict.late_rounds, "round")
+    title = f"Earned in the last {late}. {where}"
+    of = f"of {verdict.yardstick.method}" if verdict.yardstick else "share"
+    print_table(console, title, ("method", "earned a round", of, "mistakes", "kept α"), rows)
+    left = len(verdict.standings) - len(shown)
+    if left:
+        more = counted(left, "other method")
+        console.print(f"{more} earned less than these, or broke α: see the report.", style="dim")
+
+
+def _standing_cells(one: Standing, verdict: Verdict) -> list[str]:
+    name = one.label + " (best)" * (one is verdict.best) + " (worst)" * (one is verdict.worst)
+    kept = {"green": "yes", "amber": "unclear", "red": "no"}[one.light]
+    if kept == "yes" and one.certificate is not None and one.certificate.never_share < 1:
+        kept = "certified"
+    return [name, money(one.earned.mean), rate(one.share.mean), rate(one.mistakes.mean), kept]
+
+
+@contextmanager
+def repetition_bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how many repetitions are done, on standard error."""
+    if quiet:
+        yield None
+        return
+    with _progress(MofNCompleteColumn()) as bar:
+        task = bar.add_task("repetitions", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def download_bar(quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
+    """Show how much has been downloaded, on standard error, if anything is."""
+    if quiet:
+        yield None
+        return
+    with _progress(DownloadColumn()) as bar:
+        tasks: list[Any] = []
+
+        def show(done: int, total: int | None) -> None:
+            if not tasks:
+                tasks.append(bar.add_task("downloading", total=total))
+            bar.update(tasks[0], completed=done, total=total)
+
+        yield show
+
+
+def _progress(amount: Any) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        amount,
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )

@@ -1,0 +1,99 @@
+"""Sources of a world: populations, data sets, files."""
+
+from __future__ import annotations
+
+import pytest
+
+from experiments.test_world_file import write_loans
+from fairchance.errors import InputError, UnavailableError
+from fairchance.simulate.people import Table
+from fairchance.simulate.populations import Lender
+from fairchance_lab.datasets import load
+from fairchance_lab.experiments.world_spec import WorldSpec, load_source
+from sentences import one_sentence
+
+
+def test_populations_and_data_sets_by_name():
+    assert load_source(WorldSpec("lender")) == Lender()
+    assert load_source(WorldSpec("lender", population={"curvature": 1.0})) == Lender(curvature=1.0)
+    german = load_source(WorldSpec("german", "sex"))
+    assert isinstance(german, Table)
+    assert german.fingerprint == load("german").fingerprint
+
+
+def test_file_with_its_columns(tmp_path):
+    write_loans(tmp_path / "loans.csv")
+    columns = {
+        "outcome": "paid",
+        "good": "no",
+        "group": "town",
+        "features": ["debt"],
+        "name": "loans",
+        "unscaled": ["debt"],
+    }
+    table = load_source(WorldSpec(str(tmp_path / "loans.csv"), columns=columns))
+    rows = [line.split(",") for line in (tmp_path / "loans.csv").read_text().split()[1:]]
+    assert table.name == "loans"
+    assert table.unscaled == ("debt",)
+    assert table.X[:, 0].tolist() == [float(row[1]) for row in rows]
+    assert table.group.tolist() == [row[2] for row in rows]
+    assert table.outcome.tolist() == [int(row[3] == "no") for row in rows]
+
+
+OWN = {"outcome": "paid", "group": "town", "good": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("file", "columns", "message"),
+    [
+        ({}, {}, "name its outcome and group columns"),
+        ({}, {"outcome": "paid"}, "must name the group column"),
+        ({}, {"group": "town"}, "must name the outcome column"),
+        ({}, OWN | {"colour": "red"}, "columns has no field 'colour'; known are outcome, group"),
+        ({}, OWN | {"group": "city"}, "has no column 'city'; its columns are 'income', 'debt'"),
+        ({}, OWN | {"features": ["age"]}, "has no column 'age'"),
+        ({}, OWN | {"good": "maybe"}, "good must be one of the values .*got 'maybe'"),
+        ({}, {"outcome": "paid", "group": "town"}, "name the good one with good="),
+        ({"outcomes": ("no", "yes", "late")}, OWN, "exactly two values, got 3"),
+        ({"outcomes": ("yes",)}, OWN, "exactly two values, got 1"),
+        ({"group": ("X", "")}, OWN, "group .town. must not be missing"),
+    ],
+)
+def test_invalid_files_are_rejected(tmp_path, file, columns, message):
+    write_loans(tmp_path / "loans.csv", **file)
+    with pytest.raises(InputError, match=message) as error:
+        load_source(WorldSpec(str(tmp_path / "loans.csv"), columns=columns))
+    one_sentence(error)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (WorldSpec("germna"), r"no data set 'germna'"),
+        (WorldSpec("german", "race"), "must be one of 'sex', got 'race'"),
+        (
+            WorldSpec("german", population={"share_b": 0.1}),
+            "population options apply to lender only",
+        ),
+        (
+            WorldSpec("lender", population={"share_c": 0.1}),
+            "unknown or a missing option: .*'share_c'",
+        ),
+        (WorldSpec("acs:XX:2018"), "two letters of a state"),
+        (WorldSpec("nowhere.csv", columns=OWN), "there is no file 'nowhere.csv'"),
+    ],
+)
+def test_invalid_names_are_rejected(spec, message):
+    with pytest.raises(InputError, match=message) as error:
+        load_source(spec)
+    assert not isinstance(error.value, UnavailableError)
+    one_sentence(error)
+
+
+def test_data_folder_is_searched(tmp_path, monkeypatch):
+    monkeypatch.delenv("FAIRCHANCE_DATA", raising=False)
+    monkeypatch.setenv("FAIRCHANCE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(InputError, match=r"acs_ca_2018_adults_40pct\.parquet"):
+        load_source(WorldSpec("acs-ca-2018-sample", "race"), data=tmp_path)
+    with pytest.raises(InputError, match="must name an existing folder"):
+        load_source(WorldSpec("acs-ca-2018-sample", "race"), data=tmp_path / "no")

@@ -1,0 +1,167 @@
+"""The ``fairchance`` command: finds the module of a command and runs it.
+
+Exit codes: 0 done; 2 wrong input; 3 data could not be downloaded; 4 a ledger failed verification;
+70 an unexpected error; 130 interrupted (the same command continues a run where it stopped).
+
+``fairchance --help`` must answer at once, so no command's module is imported for it: the line shown
+for a command is the first line of its docstring, read from the source file. A command's own help
+ends with the example that its docstring ends with. Other packages add commands by entry points of
+the group ``fairchance.commands``, each a function of the command's name; fairchance-lab does.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from rich.markup import escape
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from fairchance.cli.options import errors, not_installed_message
+from fairchance.cli.output import print_error, standard_streams
+from fairchance.errors import to_install_lab
+
+__all__ = ["COMMANDS", "app", "main"]
+
+DECIDING = "Decide real batches, on the record"
+AUDIT = "Audit what is on record"
+PLANNING = "Before you start"
+EXPERIMENTS = "Experiments (fairchance-lab)"
+_GROUP = "fairchance.commands"  # of entry points: a name, and a function of that name
+_OF_LAB = ("reproduce", "simulate", "compare", "datasets", "methods", "switches")
+
+
+class Command(NamedTuple):
+    """A command: its name, its module and its panel in the help.
+
+    The function that runs it is called like the command.
+    """
+
+    name: str
+    module: str
+    panel: str | None
+
+    def load(self) -> Callable[..., Any]:
+        """Import the command's module and return its function."""
+        function: Callable[..., Any] = getattr(import_module(self.module), self.name)
+        return function
+
+    def summary(self) -> str:
+        """Return the first line of the function's docstring, read from the source file."""
+        found = find_spec(self.module)
+        if found is None or found.origin is None:
+            return ""
+        _, _, after = Path(found.origin).read_text("utf-8").partition(f"\ndef {self.name}(")
+        return after.split('"""')[1].partition("\n")[0]
+
+
+# In the order of the help.
+_OWN = (
+    ("init", "init", DECIDING),
+    ("decide", "decide", DECIDING),
+    ("observe", "observe", DECIDING),
+    ("status", "status", DECIDING),
+    ("report", "report", DECIDING),
+    ("verify", "verify", DECIDING),
+    ("export", "export", DECIDING),
+    ("override", "people", DECIDING),
+    ("withdraw", "people", DECIDING),
+    ("hold", "people", DECIDING),
+    ("release", "people", DECIDING),
+    ("erase", "people", DECIDING),
+    ("evaluate", "evaluate", AUDIT),
+    ("audit", "audit", AUDIT),
+    ("plan", "plan", PLANNING),
+    ("version", "version", None),
+)
+COMMANDS = (
+    *(Command(name, f"fairchance.cli.commands.{module}", panel) for name, module, panel in _OWN),
+    *(Command(found.name, found.module, EXPERIMENTS) for found in entry_points(group=_GROUP)),
+)
+_BY_NAME = {command.name: command for command in COMMANDS}
+
+
+class _LazyGroup(TyperGroup):
+    """A group of commands that imports the module of the command it is about to run."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name in _OF_LAB and cmd_name not in _BY_NAME:
+            print_error(
+                f"{cmd_name} is a command of fairchance-lab; {to_install_lab()} installs it."
+            )
+            raise typer.Exit(2)
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        name, placeholder, rest = super().resolve_command(ctx, args)
+        return name, placeholder if name is None else _loaded(_BY_NAME[name]), rest
+
+
+def _loaded(command: Command) -> Any:
+    """Return a command that can run, with its own help."""
+    try:
+        function = command.load()
+    except ModuleNotFoundError as error:
+        print_error(not_installed_message(command.name, error))
+        raise typer.Exit(2) from error
+    text, _, example = escape(inspect.getdoc(function) or "").partition("\n\nExample: ")
+    single = typer.Typer(add_completion=False)
+    single.command(command.name, help=text, epilog=f"Example: {example}")(function)
+    made: Any = get_command(single)
+    for parameter in made.params:
+        parameter.help = escape(parameter.help or "")  # rich takes [word] for a style
+    return made
+
+
+app = typer.Typer(
+    cls=_LazyGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Give every applicant a fair and known chance, and prove it.",
+    epilog="Example: fairchance init --example -o program.toml",
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        _BY_NAME["version"].load()()
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Accept the options that come before a command."""
+
+
+def _placeholder() -> None:
+    """Take the place of a command in the main help, so that its module is not imported."""
+
+
+for _command in COMMANDS:
+    app.command(
+        _command.name,
+        help=_command.summary(),
+        rich_help_panel=_command.panel,
+    )(_placeholder)
+
+
+def main() -> None:
+    """Run the command line."""
+    with errors("--json" in sys.argv), standard_streams():
+        app()

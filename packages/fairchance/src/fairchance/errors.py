@@ -1,0 +1,71 @@
+"""Exceptions and warnings of fairchance, and text that is safe to show."""
+
+import unicodedata
+
+
+class InputError(ValueError):
+    """Input cannot be used; the message says why, what is allowed and what to do."""
+
+
+class UnknownIdError(InputError):
+    """An id was never decided on, or belongs to a rejected applicant."""
+
+
+class UnavailableError(InputError):
+    """Data could not be downloaded; the message says from where and how to do it by hand."""
+
+
+class UntrustedError(InputError):
+    """A stored estimator contains types that are not trusted."""
+
+
+class LedgerError(InputError):
+    """A ledger cannot be read or written, or its content is wrong."""
+
+
+class LedgerWarning(UserWarning):
+    """A ledger command succeeded, and something is left for the user to do."""
+
+
+class LearningWarning(UserWarning):
+    """Learning could not follow all options; the round's record says how."""
+
+
+def to_install(extra: str, package: str = "fairchance") -> str:
+    """Return the commands that install an extra: by the package's name, and in a checkout.
+
+    Examples
+    --------
+    >>> print(to_install("data"))
+    `pip install 'fairchance[data]'` (in a checkout: `pip install 'packages/fairchance[data]'`)
+    """
+    return (
+        f"`pip install '{package}[{extra}]'` (in a checkout: "
+        f"`pip install 'packages/{package}[{extra}]'`)"
+    )
+
+
+def to_install_lab() -> str:
+    """Return the commands that install the lab, which has the version of this package."""
+    return (
+        "`pip install fairchance-lab` (in a checkout: `pip install packages/fairchance "
+        "packages/fairchance-lab`)"
+    )
+
+
+def visible(text: str) -> str:
+    r"""Return one line of text with escapes for all that a terminal obeys or hides.
+
+    These are control characters, line ends, marks of direction and other characters without a
+    shape. A name in a foreign file or ledger may hold them.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[31mred\n and \u202eback"))
+    \x1b[31mred\n and \u202eback
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or unicodedata.category(c) == "Zs" else repr(c)[1:-1] for c in text
+    )

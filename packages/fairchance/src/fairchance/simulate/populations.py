@@ -1,0 +1,284 @@
+"""Populations whose P(good | x, z) is known in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import expit, logit, ndtri
+
+from fairchance.core.utility import Utility
+from fairchance.errors import InputError
+from fairchance.simulate.people import Applicants, Floats, People
+
+__all__ = [
+    "Binormal",
+    "Drifting",
+    "Lender",
+    "Optimum",
+    "Population",
+    "best_ranking",
+    "constrained_optimum",
+    "draw_applicants",
+]
+
+
+class Population(Protocol):
+    """A distribution of people with known probabilities of the good outcome."""
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups, in order."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> People:
+        """Draw people."""
+
+    def probability_good(self, people: People) -> Floats:
+        """Return the true P(good | x, z)."""
+
+
+def draw_applicants(population: Population, n: int, rng: np.random.Generator) -> Applicants:
+    """Draw people and their outcomes."""
+    people = population.draw(n, rng)
+    p = population.probability_good(people)
+    return Applicants(people, (rng.random(n) < p).astype(np.int8), p)
+
+
+@dataclass(frozen=True)
+class Lender:
+    """Credit applicants in two groups; the past rejected most of group B.
+
+    Features: income, debt and years at the job, standardised. Given the features, both groups repay
+    equally well. The past looked at income and group, so high incomes are over-represented in it.
+
+    Parameters
+    ----------
+    share_b
+        Share of group B.
+    income_gap
+        How much lower the mean income of group B is, in standard deviations.
+    past_penalty
+        Penalty of the past on group B, in log-odds of acceptance.
+    past_intercept, past_slope
+        Log-odds of past acceptance at mean income in group A, and per standard deviation.
+    curvature
+        Weight of debt squared in the log-odds of repaying, which a linear model cannot represent.
+    years_weight
+        Weight of the years at the job in the log-odds of repaying.
+    """
+
+    share_b: float = 0.3
+    income_gap: float = 0.3
+    past_penalty: float = 2.0
+    past_intercept: float = 0.0
+    past_slope: float = 2.0
+    curvature: float = 0.0
+    years_weight: float = 0.4
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                raise InputError(f"{name} must be a number, got {value!r}.")
+        if not 0 < self.share_b < 1:
+            raise InputError(f"share_b is a share and must be in (0, 1), got {self.share_b}.")
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return ("income", "debt", "years")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups, in order."""
+        return ("A", "B")
+
+    def draw(self, n: int, rng: np.random.Generator) -> People:
+        """Draw applicants."""
+        in_b = rng.random(n) < self.share_b
+        X = rng.normal(size=(n, 3))
+        X[:, 0] -= self.income_gap * in_b
+        return People(X, np.where(in_b, "B", "A"))
+
+    def probability_good(self, people: People) -> Floats:
+        """Return P(repays | x): the same function in both groups."""
+        income, debt, years = people.X.T
+        bend = self.curvature * (debt**2 - 1)
+        return np.asarray(expit(1.3 + 1.5 * income - 0.8 * debt + self.years_weight * years - bend))
+
+    def probability_accepted_before(self, people: People) -> Floats:
+        """Return the past's probability of acceptance: by income, and lower in group B."""
+        penalty = self.past_penalty * (people.group == "B")
+        log_odds = self.past_intercept + self.past_slope * people.X[:, 0] - penalty
+        return np.asarray(expit(log_odds))
+
+
+@dataclass(frozen=True)
+class Binormal:
+    """People with one score, which is normal among the good and among the bad.
+
+    P(good | score) is logistic in the score, so base rate and AUC determine the population.
+
+    Parameters
+    ----------
+    good
+        Share of good people.
+    auc
+        Probability that a good person scores higher than a bad one, in (0.5, 1).
+    shares
+        Groups with their shares; the group is independent of the outcome.
+
+    Examples
+    --------
+    >>> population = Binormal(good=0.7, auc=0.75)
+    >>> people = population.draw(100_000, np.random.default_rng(0))
+    >>> round(float(population.probability_good(people).mean()), 2)
+    0.7
+    """
+
+    good: float = 0.7
+    auc: float = 0.75
+    shares: tuple[tuple[str, float], ...] = (("everybody", 1.0),)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.good < 1:
+            raise InputError(f"good is a share and must be in (0, 1), got {self.good}.")
+        if not 0.5 < self.auc < 1:
+            raise InputError(f"auc must be in (0.5, 1), got {self.auc}.")
+        if not self.shares or not all(share > 0 for _, share in self.shares):
+            raise InputError("every group needs a share above 0.")
+
+    @property
+    def distance(self) -> float:
+        """Difference of the mean scores of good and bad people, in standard deviations."""
+        return float(np.sqrt(2) * ndtri(self.auc))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return ("score",)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups, in order."""
+        return tuple(sorted(name for name, _ in self.shares))
+
+    def draw(self, n: int, rng: np.random.Generator) -> People:
+        """Draw people."""
+        good = rng.random(n) < self.good
+        score = rng.normal(size=n) + self.distance * good
+        share = np.array([share for _, share in self.shares])
+        names = np.array([name for name, _ in self.shares])
+        return People(score[:, None], rng.choice(names, size=n, p=share / share.sum()))
+
+    def probability_good(self, people: People) -> Floats:
+        """Return P(good | score), by Bayes' rule."""
+        d = self.distance
+        return np.asarray(expit(logit(self.good) + d * people.X[:, 0] - d**2 / 2))
+
+
+@dataclass(frozen=True)
+class Drifting:
+    """A population that changes from round to round.
+
+    Parameters
+    ----------
+    population
+        The population of the history; round 1 has drifted once.
+    shift
+        Change of each feature per round.
+    log_odds
+        Change of the log-odds of the good outcome per round: P(y | x) itself drifts.
+
+    Examples
+    --------
+    >>> later = Drifting(Lender(), shift=(-0.1, 0, 0), log_odds=-0.05).at(10)
+    >>> people = later.draw(10_000, np.random.default_rng(0))
+    >>> bool(people.X[:, 0].mean() < -0.9)
+    True
+    """
+
+    population: Population
+    shift: tuple[float, ...] = ()
+    log_odds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.shift and len(self.shift) != len(self.population.features):
+            raise InputError(
+                f"shift must have one number per feature {self.population.features}, "
+                f"got {len(self.shift)}."
+            )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.population.features
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups, in order."""
+        return self.population.groups
+
+    def at(self, round: int) -> Drifting:
+        """Return the population of a round."""
+        shift = tuple(step * round for step in self.shift)
+        return Drifting(self.population, shift, self.log_odds * round)
+
+    def draw(self, n: int, rng: np.random.Generator) -> People:
+        """Draw people whose features have moved by ``shift``."""
+        people = self.population.draw(n, rng)
+        return People(people.X + np.asarray(self.shift), people.group) if self.shift else people
+
+    def probability_good(self, people: People) -> Floats:
+        """Return P(good | x, z) of the drifted features, moved by ``log_odds``."""
+        return np.asarray(expit(logit(self.population.probability_good(people)) + self.log_odds))
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best rule under full knowledge: accept if P(good) is at least ``threshold``."""
+
+    threshold: float
+    utility: float
+    fdr: float
+    selection_rate: float
+
+
+def constrained_optimum(
+    population: Population,
+    utility: Utility,
+    alpha: float,
+    *,
+    n: int = 400_000,
+    rng: np.random.Generator,
+) -> Optimum:
+    """Return f_opt^α: the largest utility per person with FDR ≤ α, knowing P(good | x, z).
+
+    Ranking by P(good) is optimal among all rules for utilities that prefer accepting the good, so
+    a sorted sample of ``n`` people and cumulative sums are enough.
+    """
+    p = population.probability_good(population.draw(n, rng))
+    return best_ranking(p, np.full(n, 1 / n), utility, alpha)
+
+
+def best_ranking(p: Floats, mass: Floats, utility: Utility, alpha: float) -> Optimum:
+    """Return the best threshold on P(good) among people, or cells, of given mass."""
+    order = np.argsort(p)[::-1]
+    p, mass = p[order], mass[order]
+    gain = np.cumsum(mass * (utility.expected(1.0, p) - utility.expected(0.0, p)))
+    selected = np.cumsum(mass)
+    fdr = np.cumsum(mass * (1 - p)) / selected
+    allowed_fdr = alpha + 1e-12  # rounding alone may push sums of decimals above the bound
+    last_of_ties = np.append(p[1:] < p[:-1], True)
+    allowed = np.where((fdr <= allowed_fdr) & last_of_ties, gain, -np.inf)
+    best = int(np.argmax(allowed))
+    no_one = float(mass @ utility.expected(0.0, p))
+    if allowed[best] <= 0:
+        return Optimum(np.inf, no_one, 0.0, 0.0)
+    return Optimum(
+        float(p[best]), no_one + float(gain[best]), float(fdr[best]), float(selected[best])
+    )

@@ -1,0 +1,887 @@
+"""``fairchance init``: start a program from a configuration and a history."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from datetime import date, timedelta
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from threadpoolctl import threadpool_limits
+from typer.testing import CliRunner
+
+from cli.lender_files import CERTIFIED, PROGRAM, done, people
+from fairchance.cli.app import app
+from fairchance.cli.files.rows import TRUTH_VALUES
+from fairchance.cli.files.tables import read_table
+from fairchance.errors import InputError
+from fairchance.ledger import Program, SqlLedger, verify
+from fairchance.ledger.config import example_config as shipped_example
+from fairchance.ledger.config import read_config
+from fairchance.ledger.config_classifiers import CLASSIFIERS, LIMITS, build_classifier
+from sentences import one_sentence
+
+URL = "sqlite:///lender.db"
+
+
+def example_config():
+    """Return the example for a history in which all applicants with an outcome were accepted."""
+    return shipped_example().replace('\naccepted = "', '\n# accepted = "')
+
+
+PARTIAL = (
+    example_config()
+    .replace('kind = "certified"', 'kind = "partial-feedback"')
+    .replace("\npatience = ", "\n# patience = ")
+)
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(tmp_path, monkeypatch):
+    """Use an empty folder, no ledger in the environment, and a single thread."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FAIRCHANCE_LEDGER", raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("secrets.randbelow", lambda _: 7)  # the same seed every time
+    with threadpool_limits(1):
+        yield
+
+
+def applicants(n, seed=0, *, region=False, first=0):
+    """Return applicants of a lender and their outcomes."""
+    rng = np.random.default_rng(seed)
+    income, debt = rng.lognormal(10, 0.5, n).round(2), rng.uniform(0, 20_000, n).round()
+    age = rng.integers(18, 80, n)
+    where = rng.choice(["north", "south", "east"], n)
+    logit = 2 * (np.log(income) - 10) - debt / 8000 + 1.2 + (where == "north")
+    good = rng.random(n) < 1 / (1 + np.exp(-logit))
+    columns = {
+        "id": [f"{i:05d}" for i in range(first, first + n)],
+        "income": income,
+        "debt": debt,
+        "age": age,
+        "sex": np.where(rng.random(n) < 0.4, "f", "m"),
+    }
+    if region:
+        columns["region"] = where
+    return pa.table(columns), good, logit
+
+
+def history(n=300, *, region=False, seed=0):
+    table, good, logit = applicants(n, seed, region=region)
+    taken = np.random.default_rng(seed + 1).random(n) < 1 / (1 + np.exp(-2 * logit))
+    outcome = np.where(good, "repaid", "default").astype(object)
+    outcome[~taken] = None
+    return table.append_column("outcome", pa.array(outcome)), taken
+
+
+def write(table, path="history.csv"):
+    pacsv.write_csv(table, path)
+    return path
+
+
+def call(*words, **options):
+    return CliRunner().invoke(app, ["init", *map(str, words)], **options)
+
+
+def init(config, path="history.csv", *words, code=0):
+    """Run the command with a configuration, and return its JSON."""
+    with open("program.toml", "w") as file:
+        file.write(config)
+    result = call("--ledger", URL, "--config", "program.toml", path, *words, "--json")
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    return json.loads(result.stdout)
+
+
+def refused(words, *arguments, **options):
+    result = call(*arguments, **options)
+    assert result.exit_code == 2, (result.stdout, result.exception)
+    assert result.stdout == ""
+    output = result.stderr.removeprefix("fairchance: ").strip()
+    assert words in output
+    assert one_sentence(output)
+
+
+# The example
+
+
+def test_example_is_printed_or_written_and_never_overwritten(tmp_path):
+    assert call("--example").stdout == shipped_example()
+    result = call("--example", "-o", "mine.toml")
+    assert (result.exit_code, "Written: mine.toml" in result.stdout) == (0, True)
+    path = tmp_path / "mine.toml"
+    assert path.read_text() == shipped_example()
+    path.write_text("mine")
+    refused("'mine.toml' exists and is not overwritten", "--example", "-o", "mine.toml")
+    assert path.read_text() == "mine"
+    refused("cannot be written", "--example", "-o", "no/mine.toml")
+    refused("--example only writes a configuration", "--example", "history.csv")
+    assert json.loads(call("--example", "-o", "a.toml", "--json").stdout) == {"written": "a.toml"}
+
+
+def test_example_takes_any_columns():
+    table, taken = history(region=True)
+    table = table.append_column("accepted", pa.array(np.where(taken, "yes", "no")))
+    table = table.append_column("owner", pa.array(np.arange(300) % 3 == 0))
+    since = [date(2010, 1, 1) + timedelta(days=at % 90) for at in range(300)]
+    table = table.append_column("since", pa.array(since))
+    table = table.append_column("name", pa.array([f"Ada {at}" for at in range(300)]))
+    table = table.append_column("row", pa.array(range(300)))
+    result = init(shipped_example(), write(table))
+    assert result["accepted"] == taken.sum()
+    assert [(found["column"], found["kind"]) for found in result["features"]] == [
+        ("income", "number"),
+        ("debt", "number"),
+        ("age", "number"),
+        ("region", "text"),
+        ("owner", "true/false"),
+        ("since", "date"),
+    ]
+    assert result["left_out"] == {
+        "name": "has no value that 5 applicants share, like an identifier",
+        "row": "has a different number for each applicant, like an identifier",
+    }
+
+
+@pytest.mark.parametrize("config", [CERTIFIED, PROGRAM], ids=["certified", "partial-feedback"])
+def test_columns_of_all_kinds_are_decided_exported_and_verified(config):
+    def with_kinds(n, start):
+        at = np.arange(n)
+        return people(n, start).assign(
+            since=[str(date(2010, 1, 1) + timedelta(days=int(i) % 90)) for i in at],
+            owner=np.where(at % 3 == 0, "true", "false"),
+            region=np.where(at % 5 < 2, "north", "south"),
+            postcode=[f"{i % 7:05d}" for i in at],
+        )
+
+    with_kinds(300, 0).to_csv("history.csv", index=False)
+    init(config)
+    new = with_kinds(60, 1000).drop(columns="outcome")
+    new.loc[3, "since"], new.loc[4, "owner"] = "next week", "perhaps"
+    new.to_csv("applicants.csv", index=False)
+    result = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", URL)
+    assert result["refused"]["reasons"] == {
+        "'since' must be a date such as 2031-01-31, got 'next week'": 1,
+        "'owner' must be a number, got 'perhaps'": 1,
+    }
+    done("export", "--features", "-o", "decided.csv", "--ledger", URL)
+    decided = pd.read_csv("decided.csv", dtype={"feature.postcode": str})
+    assert decided["feature.postcode"].tolist() == new.drop(index=[3, 4])["postcode"].tolist()
+    sent = new.drop(index=[3, 4])
+    assert (pd.to_datetime(decided["feature.since"]) == pd.to_datetime(sent["since"]).array).all()
+    assert decided["feature.owner"].tolist() == (sent["owner"] == "true").tolist()
+    assert decided["feature.region"].tolist() == sent["region"].tolist()
+    assert Program.open(URL).verify(relearn=True).ok
+
+
+def test_history_without_the_column_of_past_decisions():
+    result = init(shipped_example(), write(history(100)[0]), code=2)
+    assert result["error"] == (
+        "history.csv has no column 'accepted', which [columns] accepted names; name the column of "
+        "past decisions, or remove the key if all applicants with an outcome were accepted."
+    )
+
+
+def test_program_of_the_example():
+    table, taken = history()
+    result = init(example_config(), write(table))
+    assert result.pop("checkpoint") == str(Program.open(URL).checkpoint())
+    n_good = table["outcome"].to_pylist().count("repaid")
+    assert result == {
+        "program": "main",
+        "people": 300,
+        "accepted": int(taken.sum()),
+        "good": n_good,
+        "bad": int(taken.sum()) - n_good,
+        "outcomes_not_read": 0,
+        "refused": 0,
+        "refused_rows": None,
+        "reasons": {},
+        "features": [
+            {"column": name, "kind": "number", "values": ends(table[name]), "missing": 0}
+            for name in ("income", "debt", "age")
+        ],
+        "left_out": {},
+        "groups": ["sex"],
+        "notes": [],
+    }
+    program = Program.open(URL)
+    assert program.about == read_config("program.toml").about(("income", "debt", "age"))
+    assert program.classifier.groups_.tolist() == ["f", "m"]
+    with program.ledger.reading("main") as reader:
+        standing = reader.standing(table["id"].to_pylist())
+    assert standing.accepted.tolist() == taken.tolist()
+    states = {"repaid": "good", "default": "bad", None: None}
+    assert standing.states == [states[value] for value in table["outcome"].to_pylist()]
+
+
+def ends(column):
+    low, high = pc.min_max(column).as_py().values()
+    return f"{low:,.6g} to {high:,.6g}"
+
+
+def features(result):
+    return [found["column"] for found in result["features"]]
+
+
+def alternatives():
+    """Return every option of the example: its key and its line."""
+    pairs = re.findall(r"^# ((\w+) = .*)$", example_config(), flags=re.MULTILINE)
+    return [pytest.param(key, line, id=line.split("  #")[0]) for line, key in pairs]
+
+
+# How the line begins that an option needs beside its own.
+GOES_WITH = {
+    "strategy_beta": 'strategy = "group',
+    "strategy_floor": 'strategy = "group',
+    "strategy_reading": 'strategy = "group',
+    "coverage_threshold": "coverage =",
+    "fairness_difference": "fairness =",
+    "fairness_ratio": "fairness =",
+    "fairness_in": "fairness =",
+    "exposure": "amount =",
+    "amount": "exposure =",
+}
+ONLY_PARTIAL = {*CLASSIFIERS["partial-feedback"]} - {*CLASSIFIERS["certified"]}
+ONLY_PARTIAL |= {"kind", "exposure", "amount"}
+
+
+def chosen(config, key, line):
+    """Uncomment a line of the example, and remove the settings that contradict it."""
+    config = re.sub(rf"^({key} = )", r"# \1", config, flags=re.MULTILINE)
+    table = "limits" if key in LIMITS else "checks" if key in ("stop", "warn") else None
+    config = config.replace(f"# [{table}]", f"[{table}]")
+    assert config.count(f"# {line}") == 1
+    return config.replace(f"# {line}", line)
+
+
+@pytest.mark.parametrize(("key", "line"), alternatives())
+def test_program_of_every_option_in_the_example(key, line):
+    config = PARTIAL if key in ONLY_PARTIAL else example_config()
+    if key != "kind":
+        config = chosen(config, key, line)
+        if key in GOES_WITH:
+            other = re.search(rf"^# ({GOES_WITH[key]}.*)$", config, flags=re.MULTILINE)[1]
+            config = chosen(config, other.split(" =")[0], other)
+    tables = tomllib.loads(config)
+    assert any(key in table for table in tables.values())
+    table, taken = history(120, region=key == "text", seed=3)
+    if key == "accepted":
+        table = table.append_column("accepted", pa.array(np.where(taken, "yes", "no")))
+    result = init(config, write(table))
+    assert (result["people"], result["accepted"]) == (120, int(taken.sum()))
+    kind = tables["classifier"]["kind"]
+    assert (kind == "partial-feedback") == (key in ONLY_PARTIAL)
+
+
+# Text, gaps and verification
+
+
+@pytest.mark.filterwarnings("ignore:No threshold keeps")  # with so few people
+@pytest.mark.parametrize(
+    "learner", ["logistic", pytest.param("gradient-boosting", marks=pytest.mark.long)]
+)
+def test_text_columns_are_used_stored_and_verified(learner):
+    """The pipeline is stored without untrusted types, and decides an unseen value too."""
+    config = PARTIAL.replace('# learner = "gradient-boosting"', f'learner = "{learner}"')
+    result = init(config, write(history(400, region=True)[0]))
+    assert {found["column"]: found["kind"] for found in result["features"]}["region"] == "text"
+    for t in range(3):
+        table, good, _ = applicants(150, 10 + t, region=True, first=1000 * (t + 1))
+        names = [*table["region"].to_pylist()[:-1], "west"]
+        X = table.select(["income", "debt", "age"]).append_column("region", pa.array(names))
+        program = Program.open(URL)
+        decided = program.decide(
+            X, sensitive_features=table.select(["sex"]), ids=np.array(table["id"].to_pylist())
+        )
+        assert t > 0 or 0 < decided.accepted.sum() < 150
+        program.observe(decided.ids[decided.accepted], good[decided.accepted].astype(int))
+    verification = verify(SqlLedger(URL), "main")
+    assert (verification.ok, verification.n_decisions) == (True, 450)
+    learned = program.classifier.predict_proba(X)[:, 1]
+    moved = X.set_column(3, "region", pa.array(["north"] * 150))
+    assert np.ptp(learned - program.classifier.predict_proba(moved)[:, 1]) > 0.01
+
+
+def with_config(config, line):
+    """Add a line to the columns of a configuration."""
+    return config.replace("[columns]", f"[columns]\n{line}  #")
+
+
+GAPS = ("age", "region")
+
+
+@pytest.mark.parametrize(
+    ("line", "n_refused", "may_be_missing"),
+    [
+        ("", 0, list(GAPS)),
+        ('missing = "anywhere"', 0, ["income", "debt", "age", "region"]),
+        ('missing = "refuse"', 40, []),
+    ],
+)
+def test_gaps_in_the_history(line, n_refused, may_be_missing):
+    table, _ = history(200, region=True)
+    age = [None if i % 10 == 0 else value for i, value in enumerate(table["age"].to_pylist())]
+    region = [None if i % 10 == 1 else value for i, value in enumerate(table["region"].to_pylist())]
+    table = table.set_column(3, "age", pa.array(age)).set_column(5, "region", pa.array(region))
+    report = init(with_config(PARTIAL, line), write(table))
+    assert (report["people"], report["refused"]) == (200 - n_refused, n_refused)
+    missing = {found["column"]: found["missing"] for found in report["features"]}
+    assert missing == {"income": 0, "debt": 0, "age": 20, "region": 20}
+    program = Program.open(URL)
+    assert program.about["missing"] == may_be_missing
+    if n_refused:
+        why = "is missing, and [columns] missing = 'refuse' takes no such row"
+        assert report["reasons"] == {f"'{name}' {why}": 20 for name in GAPS}
+        refusals = read_table("history.refused.csv", text=["id"])
+        assert refusals["id"].to_pylist() == [f"{i:05d}" for i in range(200) if i % 10 < 2]
+    # One applicant without each of the features.
+    new = applicants(4, 7, region=True, first=900)[0].to_pandas()
+    for at, name in enumerate(("income", "debt", *GAPS)):
+        new[name] = new[name].astype(object)
+        new.loc[at, name] = None
+    new.to_csv("applicants.csv", index=False)
+    words = ("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", URL)
+    result = done(*words, "--most-refused", "1", code=0 if may_be_missing else 2)
+    refusals = [] if len(may_be_missing) == 4 else pd.read_csv("applicants.refused.csv")["reason"]
+    assert list(refusals) == [
+        f"'{name}' is missing, which it never is in the history"
+        for name in ("income", "debt", *GAPS)
+        if name not in may_be_missing
+    ]
+    assert ("error" in result) == (not may_be_missing)
+
+
+def test_named_values_are_missing():
+    """A number and a word in columns of numbers and text, in the history and in a batch."""
+    table, _ = history(200, region=True)
+    age = ["?" if i % 10 == 0 else str(value) for i, value in enumerate(table["age"].to_pylist())]
+    debt = [-9 if i % 10 == 1 else value for i, value in enumerate(table["debt"].to_pylist())]
+    region = ["?" if i % 10 == 2 else value for i, value in enumerate(table["region"].to_pylist())]
+    for name, values in (("age", age), ("debt", debt), ("region", region)):
+        place = table.column_names.index(name)
+        table = table.set_column(place, name, pa.array(values))
+    result = init(with_config(PARTIAL, 'missing_values = ["?", -9]'), write(table))
+    assert result["refused"] == 0
+    found = {found.pop("column"): found for found in result["features"]}
+    assert {name: one["missing"] for name, one in found.items()} == {
+        "income": 0,
+        **dict.fromkeys(("debt", "age", "region"), 20),
+    }
+    assert found["age"]["kind"] == "number"
+    assert found["region"]["values"].startswith("3: ")
+    new = applicants(3, 7, region=True, first=900)[0].to_pandas().astype({"age": object})
+    new.loc[0, "age"], new.loc[1, "debt"], new.loc[2, "region"] = "?", -9, " ?"
+    new.to_csv("applicants.csv", index=False)
+    words = ("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", URL)
+    assert done(*words)["people"] == 3
+    done("export", "--features", "-o", "decided.csv", "--ledger", URL)
+    decided = pd.read_csv("decided.csv")[["feature.age", "feature.debt", "feature.region"]]
+    assert (decided.isna().to_numpy() == np.eye(3, dtype=bool)).all()
+
+
+def test_words_in_a_column_of_numbers_are_refused_with_a_hint():
+    table, _ = history(200)
+    age = ["?" if i % 10 == 0 else str(value) for i, value in enumerate(table["age"].to_pylist())]
+    write(table.set_column(3, "age", pa.array(age)))
+    with open("program.toml", "w") as file:
+        file.write(example_config())
+    output = call("--ledger", URL, "--config", "program.toml", "history.csv").stdout
+    assert "  20 × 'age' must be a number, got '?'\n" in output
+    assert "If '?' means that a value is missing, add it to missing_values in [columns]" in output
+
+
+# Other histories
+
+
+def test_named_column_of_past_decisions():
+    table, taken = history(100)
+    table = table.append_column("flag", pa.array(taken.astype(int)))
+    config = example_config().replace('# features = ["income", "debt"]', 'features = ["flag"]')
+    assert features(init(config, write(table))) == ["flag"]
+
+
+def test_printed_summary():
+    table, taken = history()
+    write(table.append_column("accepted", pa.array(taken)))
+    call("--example", "-o", "program.toml")
+    result = call("--ledger", URL, "--config", "program.toml", "history.csv", "--by", "Ada")
+    assert result.exit_code == 0, result.stderr
+    assert "Program 'main' is recorded.\n300 people: " in result.stdout
+    wide = max(len(ends(table[name])) for name in ("income", "debt", "age"))
+    assert result.stdout.splitlines()[2:7] == [
+        f"Feature  Kind    {'Values':{wide}}  Missing",
+        *(
+            f"{name:7}  number  {ends(table[name]):{wide}}        –"
+            for name in ("income", "debt", "age")
+        ),
+        "Groups: sex",
+    ]
+    assert str(Program.open(URL).checkpoint()) in result.stdout
+    with SqlLedger(URL).reading("main") as reader:
+        assert {entry.by for entry in reader.entries()} == {"Ada"}
+
+
+CHECKED = PARTIAL.replace('good = ["repaid", 1]', 'good = ["repaid", "closed"]')
+
+
+def test_check_says_what_would_be_recorded_and_records_nothing(tmp_path):
+    table = history(300, region=True)[0]
+    sex = table["sex"].to_pylist()
+    table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
+    table = table.append_column("phone", pa.nulls(300, pa.string()))
+    write(table.set_column(4, "sex", pa.array([None, *sex[1:]])))
+    (tmp_path / "program.toml").write_text(CHECKED)
+    before = sorted(tmp_path.iterdir())
+    checked = init(CHECKED, "history.csv", "--check")
+    words = ("--check", "--config", "program.toml", "history.csv")
+    shown = call(*words)
+    assert sorted(tmp_path.iterdir()) == before
+    recorded = init(CHECKED)
+    differ = {"checkpoint", "refused_rows"}
+    for key in recorded.keys() - differ:
+        assert checked[key] == recorded[key], key
+    assert (checked["checkpoint"], checked["refused_rows"]) == (None, None)
+    assert checked["refused"] == 1
+    good, bad = recorded["good"], recorded["bad"]
+    assert checked["outcomes"] == {
+        "good": {"repaid": good, "closed": 0},
+        "bad": {"default": bad, "0": 0},
+        "indeterminate": {"withdrawn": 0},
+    }
+    assert checked["people_of_group"] == {
+        "sex": {value: sex[1:].count(value) for value in ("f", "m")}
+    }
+    assert checked["needed"] == ["id", "sex", "income", "debt", "age", "region"]
+    assert checked["settings"]["kind"] == "partial-feedback"
+    assert shown.exit_code == 0
+    for part in (
+        "Nothing is recorded",
+        f"'repaid' ({good:,})",
+        "'phone' is empty",
+        "1 row refused",
+    ):
+        assert part in shown.stdout
+    result = init(CHECKED, "history.csv", "--check", code=2)  # the ledger has that program now
+    assert "has a program 'main' already" in result["error"]
+
+
+def test_check_raises_what_init_raises(tmp_path):
+    write(history(100)[0])
+    for config in (PARTIAL.replace('"repaid"', '"paid"'), PARTIAL.replace('"outcome"', '"paid"')):
+        checked, tried = (init(config, "history.csv", *more, code=2) for more in (["--check"], []))
+        names = {path.name for path in tmp_path.iterdir()}
+        assert checked["error"].split(";")[0] == tried["error"].split(";")[0]
+        assert "lender.db" not in names
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"), [("", True), ("patience = 3", False), ('patience = "never"', False)]
+)
+def test_init_asks_for_a_patience(line, asked):
+    config = example_config().replace('\nkind = "cert', '\nlearner = "logistic"\nkind = "cert')
+    config = re.sub(r"^patience = .*$", line, config, flags=re.MULTILINE)
+    result = init(config, write(history(100)[0]))
+    assert any("patience" in note for note in result["notes"]) == asked
+    assert Program.open(URL).classifier.patience == (3 if "3" in line else None)
+
+
+def test_excel_and_semicolons_start_the_same_program():
+    table = history(120)[0]
+    frame = table.to_pandas()
+    first = init(PARTIAL, write(table))
+    frame.to_csv("history.csv", index=False, sep=";", decimal=",")
+    second = init(PARTIAL, "history.csv", "--program", "b")
+    frame.to_excel("history.xlsx", index=False)
+    third = init(PARTIAL, "history.xlsx", "--program", "c")
+    for key in ("people", "accepted", "good", "features", "left_out"):
+        assert first[key] == second[key] == third[key]
+    batch = applicants(30, 5)[0].to_pandas()
+    batch["id"] = "n" + batch["id"]
+    batch.to_excel("batch.xlsx", index=False)
+    batch.to_csv("batch.csv", index=False)
+    answers = []
+    for name, file in (("main", "batch.csv"), ("c", "batch.xlsx")):
+        words = ["decide", file, "-o", f"{name}.csv", "--ledger", URL, "--program", name]
+        done = CliRunner().invoke(app, [*words, "--unlike-history"])
+        assert done.exit_code == 0, done.stderr
+        answers.append(pd.read_csv(f"{name}.csv")["score"])
+    assert np.allclose(*answers)
+
+
+def test_ledger_from_the_environment_and_history_from_standard_input(monkeypatch):
+    table, taken = history(120)
+    write(table.append_column("accepted", pa.array(taken)))
+    call("--example", "-o", "program.toml")
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", "sqlite:///other.db")
+    with open("history.csv", "rb") as file:
+        result = call("--config", "program.toml", "-", input=file.read())
+    assert result.exit_code == 0, result.stderr
+    assert SqlLedger("sqlite:///other.db").programs() == ["main"]
+
+
+def test_parquet_file_written_by_pandas():
+    """Pandas stores 1 and 0 with gaps as floating point, and adds an index."""
+    table, taken = history(200)
+    states = {"repaid": 1.0, "default": 0.0, None: float("nan")}
+    outcome = [states[value] for value in table["outcome"].to_pylist()]
+    table = table.drop_columns(["outcome", "id"])
+    table = table.append_column("outcome", pa.array(outcome))
+    table = table.append_column("id", pa.array(range(200))).append_column(
+        "__index_level_0__", pa.array(range(200))
+    )
+    pq.write_table(table, "history.parquet")
+    result = init(example_config(), "history.parquet")
+    assert (result["accepted"], result["good"]) == (int(taken.sum()), outcome.count(1.0))
+    assert features(result) == ["income", "debt", "age"]
+    with SqlLedger(URL).reading("main") as reader:
+        assert reader.standing(["0", "199"]).persons.tolist() == [0, 199]
+
+
+def test_history_without_accepted_applicants():
+    table, _ = history(100)
+    table = table.set_column(5, "outcome", pa.array([None] * 100, pa.string()))
+    result = init(example_config(), write(table))
+    assert (result["people"], result["accepted"]) == (100, 0)
+    assert "No applicant of the history was accepted" in result["notes"][0]
+    assert features(result) == ["income", "debt", "age"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "rejected", "note"),
+    [
+        ("repaid", True, "good; the first ranking compares them with the rejected."),
+        ("repaid", False, "good, so no ranking can be learned from them; the pilot accepts at"),
+        ("default", True, "bad, so no ranking can be learned from them; the pilot accepts at"),
+    ],
+)
+def test_history_with_one_kind_of_outcome(outcome, rejected, note):
+    table, taken = history(200)
+    outcomes = np.where(taken | (not rejected), outcome, None).astype(object)
+    path = write(table.set_column(5, "outcome", pa.array(outcomes)))
+    result = init(example_config(), path)
+    assert f"All accepted applicants of the history are {note}" in result["notes"][0]
+    assert (result["good"] > 0) == (outcome == "repaid")
+    applicants(100, 7, first=900)[0].to_pandas().to_csv("applicants.csv", index=False)
+    words = ("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", URL)
+    assert done(*words)["accepted"] > 0
+    accepted = pd.read_csv("decisions.csv", dtype=str).query("decision == 'accept'")[["id"]]
+    accepted.assign(outcome="repaid").to_csv("outcomes.csv", index=False)
+    done("observe", "outcomes.csv", "--ledger", URL)
+    assert Program.open(URL).verify(relearn=True).ok
+    config = PARTIAL
+    error = init(config, path, "--program", "other", code=2)["error"]
+    assert f"applicants of history.csv are {'good' if outcome == 'repaid' else 'bad'}, and" in error
+    assert error.endswith("or choose kind = 'certified', which starts without them.")
+
+
+def test_single_member_of_a_group_is_refused():
+    table, _ = history(200)
+    sex = ["x", *table["sex"].to_pylist()[1:]]
+    result = init(example_config(), write(table.set_column(4, "sex", pa.array(sex))))
+    assert (result["people"], result["reasons"]) == (
+        199,
+        {"the group 'x' has no other applicant, and a group needs two; merge it with another": 1},
+    )
+
+
+def test_rows_with_contradictory_past_are_refused():
+    table, taken = history(200)
+    outcome = table["outcome"].to_pylist()
+    past = np.where(taken, "yes", "no").astype(object)
+    accepted, rejected = np.flatnonzero(taken)[:4], np.flatnonzero(~taken)[:3]
+    outcome[accepted[0]], outcome[accepted[1]], outcome[accepted[2]] = None, "withdrawn", "Repaid"
+    outcome[rejected[0]], past[rejected[1]], past[rejected[2]] = "repaid", "maybe", None
+    table = table.set_column(5, "outcome", pa.array(outcome))
+    table = table.append_column("taken", pa.array(past))
+    config = example_config().replace('# accepted = "accepted"', 'accepted = "taken"')
+    report = init(config, write(table), "--refused", "no.csv")
+    assert (report["people"], report["refused"], report["refused_rows"]) == (195, 5, "no.csv")
+    assert report["outcomes_not_read"] == 1
+    assert report["accepted"] == taken.sum() - 3
+    refusals = read_table("no.csv", text=["id"])
+    reasons = dict(zip(refusals["id"].to_pylist(), refusals["reason"].to_pylist(), strict=True))
+    expected = {
+        accepted[0]: "the applicant was accepted and has no outcome yet",
+        accepted[1]: "the outcome will never be known, so it teaches nothing",
+        accepted[2]: "the outcome 'Repaid' is none of the labels in [outcomes]: 'repaid' (good)",
+        rejected[1]: f"'taken' must be {TRUTH_VALUES}, got 'maybe'",
+        rejected[2]: f"'taken' must be {TRUTH_VALUES}, got nothing",
+    }
+    assert set(reasons) == {f"{row:05d}" for row in expected}
+    for row, reason in expected.items():
+        assert reasons[f"{row:05d}"].startswith(reason)
+    with SqlLedger(URL).reading("main") as reader:
+        at = [row for row in range(200) if row not in expected]
+        standing = reader.standing([f"{row:05d}" for row in at])
+    assert standing.accepted.tolist() == taken[at].tolist()
+
+
+def test_strict_stops_at_the_first_refused_row(tmp_path):
+    table, _ = history(100)
+    table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
+    config = with_config(example_config(), 'missing = "refuse"')
+    result = init(config, write(table), "--strict", code=2)
+    assert result["error"].startswith("history.csv, row 1 (id '00000'): 'age' is missing, and [col")
+    assert "; 1 of 100 rows cannot be used" in result["error"]
+    assert {value.name for value in tmp_path.iterdir()} == {"history.csv", "program.toml"}
+
+
+# Errors
+
+
+def test_second_init_changes_nothing():
+    table, _ = history(120)
+    result = init(example_config(), write(table))
+    words = "the ledger has a program 'main' already, and nothing was changed"
+    refused(words, "--ledger", URL, "--config", "program.toml", "history.csv")
+    assert str(Program.open(URL).checkpoint()) == result["checkpoint"]
+    assert init(example_config(), "history.csv", "--program", "b")["program"] == "b"
+    assert SqlLedger(URL).programs() == ["b", "main"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.rename_columns(["ID", *t.column_names[1:]]), "no column 'id' (did you mean"),
+        (lambda t: t.drop_columns(["outcome"]), "history.csv has no column 'outcome' (did you"),
+        (lambda t: t.drop_columns(["sex"]), "history.csv has no column 'sex'"),
+        (lambda t: t.select(["id", "sex", "outcome"]), "a history needs at least one feature"),
+        (
+            lambda t: t.set_column(1, "income", pa.array(["1.234,5"] * 100)),
+            "the feature 'income' of history.csv holds numbers with separators or units",
+        ),
+        (
+            lambda t: t.append_column("taken", t["outcome"].is_valid()),
+            "the column 'taken' of history.csv repeats the decision in every row, which is",
+        ),
+        (
+            lambda t: t.append_column(
+                "late", pa.array([int(value == "default") for value in t["outcome"].to_pylist()])
+            ),
+            "the column 'late' of history.csv repeats the outcome in every row",
+        ),
+        (
+            lambda t: t.set_column(0, "id", pa.array(["one"] * 100)),
+            "no row of history.csv can be used, most often because 'id' is in the file 100 times",
+        ),
+        (
+            lambda t: t.set_column(
+                5, "outcome", pc.replace_substring(t["outcome"], "default", "Default")
+            ),
+            "rows were refused, most often because the outcome 'Default' is none of",
+        ),
+    ],
+)
+def test_unusable_histories_are_refused(change, words):
+    result = init(example_config(), write(change(history(100)[0])), code=2)
+    assert words in result["error"]
+    assert one_sentence(result["error"])
+    try:
+        assert SqlLedger(URL).programs() == []
+    except ValueError as error:
+        assert "there is no ledger" in str(error)  # noqa: PT017
+
+
+def test_missing_arguments_are_named():
+    words = "init needs --ledger (or FAIRCHANCE_LEDGER), --config and a history"
+    for given in (["history.csv"], ["--ledger", URL], ["--config", "program.toml", "history.csv"]):
+        refused(words, *given)
+    refused("there is no file 'no.toml'", "--ledger", URL, "--config", "no.toml", "history.csv")
+    call("--example", "-o", "program.toml")
+    ready = ("--config", "program.toml")
+    refused("there is no file 'no.csv'; check the path", "--ledger", URL, *ready, "no.csv")
+    table, taken = history(100)
+    write(table.append_column("accepted", pa.array(taken)))
+    refused("a ledger lives at sqlite:///file", "--ledger", "lender.db", *ready, "history.csv")
+    same = ("--refused", "history.csv")
+    words = "refused rows would replace the input"
+    refused(words, "--ledger", URL, *ready, "history.csv", *same)
+
+
+@pytest.mark.parametrize(
+    "name", ["=cmd|' /C calc'!A0", "'; DROP TABLE people; --", "{0.__class__}", "%s", "\u202ex"]
+)
+def test_hostile_program_names_are_only_names(name):
+    table, _ = history(100)
+    table = table.rename_columns(["id", name, *table.column_names[2:]])
+    ids = [f"{name if name.isprintable() else 'x'}{i}" for i in range(100)]
+    result = init(example_config(), write(table.set_column(0, "id", pa.array(ids))))
+    assert features(result)[0] == name
+    with SqlLedger(URL).reading("main") as reader:
+        assert reader.standing(ids).persons.tolist() == list(range(100))
+
+
+# Where verify finds the ledger
+
+
+def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch, tmp_path):
+    init(example_config(), write(history(100)[0]))
+
+    def run(*words):
+        return CliRunner().invoke(app, ["verify", *words])
+
+    assert "Everything fits." in run("--ledger", URL).stdout
+    assert "needs a ledger, got none" in run().stderr
+    result = run("sqlite:///a.db", "--ledger", URL)
+    assert (result.exit_code, "one ledger, got one as an argument" in result.stderr) == (2, True)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", URL)
+    assert "Everything fits." in run().stdout
+    assert f"there is no ledger at {tmp_path / 'a.db'};" in run("sqlite:///a.db").stderr
+
+
+WITH_TAKEN = example_config().replace('# accepted = "accepted"', 'accepted = "taken"')
+
+
+def with_taken(table, taken, words=("yes", "no")):
+    return table.append_column("taken", pa.array(np.where(taken, *words)))
+
+
+def filled(table, taken, word):
+    """Return a history in which rejected applicants have an outcome too."""
+    outcome = np.where(taken, np.array(table["outcome"].to_pylist(), object), word)
+    return table.set_column(table.column_names.index("outcome"), "outcome", pa.array(outcome))
+
+
+@pytest.mark.parametrize("word", ["default", "repaid", "charged-off", "withdrawn"])
+def test_outcomes_of_rejected_applicants_are_not_read(word):
+    table, taken = history(300)
+    plain = init(WITH_TAKEN, write(with_taken(table, taken), "plain.csv"), "--program", "plain")
+    result = init(WITH_TAKEN, write(with_taken(filled(table, taken, word), taken)))
+    assert result["outcomes_not_read"] == (~taken).sum() > 50
+    assert plain["outcomes_not_read"] == result["refused"] == 0
+    for key in ("people", "accepted", "good", "bad", "features"):
+        assert result[key] == plain[key]
+    assert result["people"] == 300
+    applicants = history(120, seed=5)[0].select(["income", "debt", "age"])
+    sex = history(120, seed=5)[0]["sex"]
+    batches = [
+        Program.open(URL, name).decide(
+            applicants, sensitive_features=sex, ids=np.arange(1000, 1120).astype(str)
+        )
+        for name in ("plain", "main")
+    ]
+    assert np.array_equal(batches[0].propensity, batches[1].propensity)  # nothing leaked
+    with SqlLedger(URL).reading("main") as reader:
+        ids = table["id"].to_pylist()
+        assert reader.standing(ids).accepted.tolist() == taken.tolist()
+    assert verify(URL, "main").ok
+
+
+def test_number_of_unread_outcomes_is_printed():
+    table, taken = history(200)
+    with open("program.toml", "w") as file:
+        file.write(WITH_TAKEN)
+    path = write(with_taken(filled(table, taken, "default"), taken))
+    output = call("--ledger", URL, "--config", "program.toml", path).stdout
+    line = f"Not read: {(~taken).sum():,} outcomes of rejected applicants"
+    assert line in output
+    assert f"{(~taken).sum():,} rejected" in output
+    path = write(with_taken(table, taken))
+    output = call("--ledger", URL, "--config", "program.toml", "--program", "b", path).stdout
+    assert "Not read" not in output
+
+
+def test_y_and_n_are_past_decisions():
+    table, taken = history(200)
+    result = init(WITH_TAKEN, write(with_taken(table, taken, ("Y", "N"))))
+    assert (result["accepted"], result["refused"]) == (taken.sum(), 0)
+
+
+def test_unknown_outcomes_of_accepted_applicants_are_refused():
+    table, taken = history(200)
+    changed = filled(table, ~taken, "charged-off")  # of the accepted, and none of the rejected
+    with open("program.toml", "w") as file:
+        file.write(WITH_TAKEN)
+    result = call("--ledger", URL, "--config", "program.toml", write(with_taken(changed, taken)))
+    assert result.exit_code == 2
+    assert "'charged-off' is none of the labels" in result.stderr
+
+
+def of_outcomes(n_good, n_bad):
+    """Return a history with as many rejected as accepted applicants."""
+    n = n_good + n_bad
+    table = history(2 * n)[0]
+    outcome = np.array(["repaid"] * n_good + ["default"] * n_bad + [None] * n, object)
+    return table.set_column(
+        table.column_names.index("outcome"), "outcome", pa.array(outcome[np.arange(2 * n)])
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_good", "n_bad", "reported"),
+    # By tables of Clopper and Pearson: 62 of 100 begin at 0.517, 59 of 100 at 0.487.
+    [(11, 89, True), (38, 62, True), (41, 59, False), (89, 11, False), (2, 3, False)],
+)
+def test_mostly_bad_outcomes_are_reported(n_good, n_bad, reported):
+    result = init(example_config(), write(of_outcomes(n_good, n_bad)))
+    line = (
+        f"{n_bad} % of the outcomes are bad, against a bound of 15 %; check in [outcomes] that "
+        "good = ['repaid', '1'] is right"
+    )
+    assert (line in result["notes"]) is reported
+    output = call("--ledger", URL, "--config", "program.toml", "history.csv", "--program", "b")
+    assert (line in output.stdout) is reported
+    assert json.dumps(result["notes"]).count("outcomes are bad") == reported
+
+
+def with_gaps(n, start, seed=0):
+    """Return applicants with missing debts, which are bad, and with missing regions."""
+    applicants, rng = people(n, start, seed), np.random.default_rng([seed, start, 1])
+    applicants["region"] = rng.choice(["north", "south"], n)
+    applicants.loc[rng.random(n) < 0.1, "region"] = None
+    bad = (applicants["outcome"] == "default") & (rng.random(n) < 0.7)
+    applicants.loc[bad, "debt"] = np.nan
+    return applicants
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param("partial-feedback", marks=pytest.mark.long), "certified"]
+)
+def test_program_with_gaps_decides_verifies_and_learns(tmp_path, kind):
+    url = f"sqlite:///{tmp_path}/lender.db"
+    (tmp_path / "program.toml").write_text(PROGRAM if kind == "partial-feedback" else CERTIFIED)
+    past = with_gaps(300, 0)
+    past.loc[past["income"] < -0.3, "outcome"] = ""
+    past.to_csv("history.csv", index=False)
+    result = done("init", "--ledger", url, "--config", "program.toml", "history.csv")
+    assert (result["people"], result["refused"]) == (300, 0)
+    for t in (1, 2):
+        new = with_gaps(80, 1000 * t).set_index("id", drop=False)
+        new.drop(columns="outcome").to_csv("applicants.csv", index=False)
+        result = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
+        assert (result["people"], result["refused"]["rows"]) == (80, 0)
+        decided = pd.read_csv("decisions.csv", index_col="id")
+        yes = decided.index[decided["decision"] == "accept"]
+        new.loc[yes, ["id", "outcome"]].to_csv("outcomes.csv", index=False)
+        done("observe", "outcomes.csv", "--ledger", url)
+    program = Program.open(url)
+    verification = program.verify(relearn=True)
+    assert (verification.ok, verification.n_decisions, verification.n_learned_again) == (
+        True,
+        160,
+        160,
+    )
+    assert verify(program.ledger).ok
+    gone = new["debt"].isna()
+    result = decided["reasons"].fillna("")
+    assert result[gone].str.contains("missing debt").any()
+    assert not result[~gone].str.contains("missing debt").any()
+    assert decided["score"][gone].mean() < decided["score"][~gone].mean() - 0.02
+
+
+def test_constrained_fit_needs_the_logistic_learner():
+    """Otherwise the first round that learns would fail, long after the program was started."""
+    settings = {"kind": "partial-feedback", "seed": 0, "constrain_fit": True}
+    for word in ("default", "logistic"):
+        assert build_classifier(settings | {"learner": word}, {}).constrain_fit
+    with pytest.raises(InputError, match=r"constrain_fit .* learner = 'gradient-boosting'"):
+        build_classifier(settings | {"learner": "gradient-boosting"}, {})

@@ -1,0 +1,314 @@
+"""Paths that commands must not read from or write to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli.lender_files import PROGRAM, apply, call, done, people, refused
+from fairchance.cli.app import COMMANDS
+from fairchance.cli.files.tables import ledger_files
+from fairchance.ledger import Program, verify
+
+WORLD = """
+methods = ["plain"]
+repetitions = 1
+[world]
+data = "lender"
+n_history = 400
+n_batch = 60
+n_rounds = 2
+"""
+ANSWER_TO_NOTHING = {"plan", "compare", "datasets", "switches", "methods", "version"}
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.delenv("FAIRCHANCE_LEDGER", raising=False)
+    (tmp_path / "a-file").write_text("not a folder")
+    (tmp_path / "world.toml").write_text(WORLD)
+
+
+@pytest.mark.parametrize(
+    "command", [value.name for value in COMMANDS if value.name not in ANSWER_TO_NOTHING]
+)
+def test_command_without_arguments_names_what_it_needs(command):
+    result = call(command)
+    assert result.exit_code == 2, result.exception
+    assert result.stdout == ""
+    needs = ("Missing argument", "Missing option '--ledger'", "needs")
+    assert any(words in result.stderr for words in needs)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "init missing.csv --config program.toml --program other",
+        "decide missing.csv -o decisions.csv",
+        "observe missing.csv",
+        "override missing.csv --accept --reason x",
+        "withdraw missing.csv",
+        "hold missing.csv --reason x",
+        "release missing.csv --reason x",
+        "erase missing.csv --reason x --yes",
+        "plan --history missing.csv --outcome a --group b",
+    ],
+)
+def test_missing_table(lender, made, words, tmp_path):
+    (tmp_path / "program.toml").write_bytes((made / "program.toml").read_bytes())
+    before = lender.checkpoint()
+    assert refused(*words.split()) == "there is no file 'missing.csv'; check the path."
+    assert lender.checkpoint() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("simulate missing.toml", "there is no file missing.toml; name a TOML file of a world, "),
+        ("compare missing.toml", "there is no file missing.toml; name a TOML file of a world, "),
+        ("report missing", "there are no results at missing; name a file or folder."),
+        (
+            "verify sqlite:///missing.db",
+            "there is no ledger at {here}/missing.db; start a program there first, with fairchance "
+            "init or Program.create.",
+        ),
+        (
+            "init h.csv --ledger sqlite:///new.db --config a-folder",
+            "'a-folder' is a folder; name a file in it.",
+        ),
+        (
+            "plan --jobs 0",
+            "jobs must be 1 or more, or -1 for one per core, got 0.",
+        ),
+        (
+            "compare world.toml --methods ,",
+            "--methods must name at least one method, got ','; fairchance methods lists them.",
+        ),
+        (
+            "simulate world.toml --jobs 1 --ledger nonsense",
+            "a ledger lives at sqlite:///file or postgresql://host/database, got 'nonsense'; pass "
+            "one of these.",
+        ),
+    ],
+)
+def test_wrong_paths_are_refused_before_anything_runs(words, sentence, tmp_path):
+    (tmp_path / "a-folder").mkdir()
+    assert refused(*words.split()).startswith(sentence.format(here=tmp_path))
+    assert not (tmp_path / "results").exists()
+    assert not (tmp_path / "new.db").exists()
+
+
+@pytest.mark.parametrize("command", ["export --out a-file/x.csv", "report --out a-file/x.html"])
+def test_file_in_place_of_a_folder_is_refused(lender, command):
+    sentence = refused(*command.split())
+    assert sentence.startswith(f"{command.split()[-1]} cannot be written (")
+    assert sentence.endswith("; choose another place.")
+
+
+def test_report_of_runs_names_the_unwritable_path(monkeypatch):
+    monkeypatch.setattr("fairchance_lab.runs.write_report", lambda *_: None)
+    done("simulate", "world.toml", "--jobs", 1, "--out", "run")
+    for option, place in (("--figures", "a-file"), ("--out", "a-file/x.html")):
+        sentence = refused("report", "run", option, place)
+        assert sentence == f"{place} cannot be written (File exists); choose another place."
+
+
+def test_empty_names_are_not_recorded(lender):
+    apply(20)
+    before = lender.checkpoint()
+    for words in (
+        ("decide", "applicants.csv", "-o", "decisions.csv", "--by", ""),
+        ("hold", "--id", "a00001", "--reason", "x", "--by", "  "),
+        ("init", "applicants.csv", "--config", "program.toml", "--program", ""),
+        ("init", "applicants.csv", "--config", "program.toml", "--by", ""),
+    ):
+        option = words[-2]
+        assert refused(*words) == (
+            f"{option} takes a name, got an empty one; give a name or leave it out."
+        )
+    assert lender.checkpoint() == before
+    assert lender.ledger.programs() == ["main"]
+
+
+def test_export_to_an_empty_path_writes_nothing(lender, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    assert refused("export", "--out", "") == (
+        "--out must be a folder or a file that ends in .csv or .parquet, got ''."
+    )
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def is_there(program):
+    """Return whether a ledger is intact."""
+    return verify(program.ledger).ok
+
+
+@pytest.fixture
+def named(lender, tmp_path, monkeypatch):
+    """Return a function that renames the ledger and returns its program."""
+
+    def rename(name):
+        lender.ledger.engine.dispose()
+        Path("lender.db").rename(name)
+        url = f"sqlite:///{tmp_path / name}"
+        monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
+        return Program.open(url)
+
+    return rename
+
+
+@pytest.mark.parametrize("name", ["lender.db", "history.csv", "program.toml", "x.txt", "x"])
+def test_report_must_be_named_like_a_page(lender, made, name):
+    for value in ("history.csv", "program.toml"):
+        shutil.copy(made / value, value)
+    before = Path(name).read_bytes() if Path(name).exists() else None
+    assert refused("report", "-o", name) == (
+        f"--out must name a file that ends in .html or .htm, got {name!r}; name such a file."
+    )
+    assert (Path(name).read_bytes() if Path(name).exists() else None) == before
+    assert is_there(lender)
+
+
+def test_existing_page_is_replaced(lender):
+    for name in ("old.html", "OLD.HTM"):
+        Path(name).write_text("an older page")
+        assert done("report", "-o", name)["written"] == [name]
+        assert Path(name).read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_report_never_replaces_the_ledger_through_a_link(lender, link):
+    link("lender.db", "page.html")
+    sentence = "the report would replace the ledger in 'page.html'; choose another file."
+    assert refused("report", "-o", "page.html") == sentence
+    assert is_there(lender)
+
+
+def test_report_never_replaces_files_of_sqlite_or_a_ledger_named_like_a_page(named, tmp_path):
+    program = named("lender.html")
+    os.symlink("lender.html-wal", "log.html")
+    for name in ("lender.html", "./lender.html", str(tmp_path / "lender.html"), "log.html"):
+        assert "replace the ledger" in refused("report", "-o", name)
+    os.symlink("lender.html", "link.db")
+    assert "replace the ledger" in refused(
+        "report", "-o", "lender.html", "--ledger", "sqlite:///link.db"
+    )
+    assert is_there(program)
+
+
+def test_report_never_replaces_a_ledger_with_another_spelling(named, tmp_path):
+    program = named("my l.html")
+    for place in ("my%20l.html", f"{tmp_path}/my%20l.html", "my%20l%2Ehtml?timeout=5", "my l.html"):
+        options = ("-o", "my l.html", "--ledger", f"sqlite:///{place}")
+        assert "replace the ledger" in refused("report", *options)
+    assert is_there(program)
+
+
+@pytest.mark.parametrize(
+    "url", [None, "", "sqlite://", "postgresql://ann@host/lender.db", "mysql://host/x", "lender.db"]
+)
+def test_other_urls_have_no_ledger_files(url):
+    assert ledger_files(url) == []
+
+
+def test_report_of_runs_never_replaces_the_ledger(lender):
+    Path("run").mkdir()
+    os.symlink("lender.db", "page.html")
+    assert "replace the ledger" in refused("report", "run", "-o", "page.html")
+    os.symlink("loop.html", "loop.html")
+    refused("report", "run", "-o", "loop.html")
+    assert is_there(lender)
+
+
+def test_decisions_never_replace_the_ledger(named):
+    program = named("lender.csv")
+    apply(20)
+    head = program.checkpoint()
+    os.symlink("lender.csv", "link.csv")
+    for name in ("lender.csv", "link.csv"):
+        assert refused("decide", "applicants.csv", "-o", name) == (
+            f"the decisions would replace the ledger in {name!r}; choose another file."
+        )
+    assert program.checkpoint() == head
+    os.link("applicants.csv", "same.csv")
+    assert "replace the input" in refused("decide", "applicants.csv", "-o", "same.csv")
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--refused", "no.csv")
+    assert is_there(program)
+
+
+def test_export_never_replaces_the_ledger(named):
+    program = named("lender.csv")
+    assert refused("export", "-o", "lender.csv") == (
+        "what is exported would replace the ledger in 'lender.csv'; choose another file."
+    )
+    assert is_there(program)
+
+
+@pytest.mark.parametrize("name", ["decisions.parquet", "outcomes.parquet", "checkpoint.txt"])
+def test_export_to_a_folder_never_replaces_the_ledger(named, name):
+    program = named(name)
+    before = sorted(Path().iterdir())
+    assert f"the ledger in {name!r}" in refused("export", "-o", ".")
+    assert sorted(Path().iterdir()) == before
+    assert is_there(program)
+
+
+def test_refused_rows_never_replace_the_ledger(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("program.toml").write_text(PROGRAM)
+    past = people(60)
+    past.loc[3, "income"] = None
+    past.to_csv("history.csv", index=False)
+    words = ("init", "--config", "program.toml", "history.csv", "--ledger")
+    assert refused(*words, "sqlite:///history.refused.csv") == (
+        "refused rows would replace the ledger in 'history.refused.csv'; choose another file."
+    )
+    assert not Path("history.refused.csv").exists()
+    assert refused(*words, "sqlite:///x.db", "--refused", "./history.csv").startswith(
+        "refused rows would replace the input"
+    )
+
+
+def test_refused_rows_get_an_unused_file_name(named):
+    """This includes a ledger with the name that the file would get."""
+    program = named("outcomes.refused.csv")
+    Path("outcomes.csv").write_text("id,outcome\nnobody,repaid\n")
+    assert call("observe", "outcomes.csv").exit_code == 2
+    assert Path("outcomes.2.refused.csv").exists()
+    assert is_there(program)
+
+
+def test_example_configuration_replaces_nothing(lender):
+    os.symlink("nowhere", "dangling.toml")
+    for name in ("lender.db", "dangling.toml"):
+        assert "exists and is not overwritten" in refused("init", "--example", "-o", name)
+    assert is_there(lender)
+
+
+@pytest.mark.parametrize("name", ["lock", "settings.json", "results.parquet", "report.html"])
+def test_results_of_a_run_never_replace_its_ledger(named, name):
+    program = named(name)
+    Path("world.toml").write_text(WORLD)
+    words = ("simulate", "world.toml", "--jobs", 1, "--out", ".", "--ledger")
+    assert refused(*words, f"sqlite:///{name}") == (
+        f"results would replace the ledger in {name!r}; choose another folder."
+    )
+    assert is_there(program)
+
+
+def test_results_of_a_run_never_replace_its_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people(60).drop(columns="id").to_parquet("results.parquet")
+    before = Path("results.parquet").read_bytes()
+    columns = '[world.columns]\noutcome = "outcome"\ngood = "repaid"\ngroup = "sex"\n'
+    Path("world.toml").write_text(WORLD.replace('"lender"', '"results.parquet"') + columns)
+    assert refused("simulate", "world.toml", "--jobs", 1, "--out", ".") == (
+        "results would replace the data in 'results.parquet'; choose another folder."
+    )
+    assert Path("results.parquet").read_bytes() == before

@@ -1,0 +1,460 @@
+"""A program's configuration: what every key does, and errors for files that are wrong."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import fairchance as fc
+from fairchance.cli.app import app
+from fairchance.core.limits import Above, Below, Limited, OneOf
+from fairchance.errors import InputError
+from fairchance.learners.logistic import ConstrainedLogistic
+from fairchance.ledger import Program, verify
+from fairchance.ledger.config import Labels, Roles, example_config, read_config
+from fairchance.ledger.config_classifiers import CLASSIFIERS, LIMITS
+from fairchance_lab.experiments.world_file import read_world_file
+from sentences import one_sentence
+
+NEEDED = """
+[columns]
+id = "id"
+outcome = "paid"
+{columns}
+[outcomes]
+good = "yes"
+bad = "no"
+{outcomes}
+[classifier]
+kind = "{kind}"
+{classifier}
+{rest}
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def write(content=None, *, kind="certified", **parts):
+        if content is None:
+            content = NEEDED.format(
+                **{"columns": "", "outcomes": "", "classifier": "", "rest": "", **parts}, kind=kind
+            )
+        path = tmp_path / "program.toml"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_config(path)
+
+    return write
+
+
+def refuses(message, read, *arguments, **options):
+    with pytest.raises(InputError) as caught:
+        read(*arguments, **options)
+    assert message in str(caught.value)
+    assert one_sentence(str(caught.value))
+
+
+def test_required_keys_alone(read):
+    config = read()
+    assert (config.name, config.months, config.texts) == ("main", 25, ())
+    assert (config.missing, config.missing_values) == ("as-in-history", ())
+    assert config.roles == Roles("id", "paid")
+    assert config.labels == Labels(("yes",), ("no",))
+    assert config.features(["paid", "x", "id", "y"]) == ("x", "y")
+    clf = config.classifier()
+    assert repr(clf) == repr(fc.CertifiedClassifier(random_state=clf.random_state))
+
+
+def test_the_seed_is_read_or_drawn(read):
+    for seed in (0, 7, 2**32 - 1):
+        assert read(classifier=f"seed = {seed}").classifier().random_state == seed
+    config = read()
+    drawn = {config.classifier().random_state for _ in range(5)}
+    assert len(drawn) == 5
+    assert all(isinstance(one, int) and 0 <= one < 2**31 for one in drawn)
+
+
+@pytest.mark.parametrize("currency", ["EUR", "€", "US$", "kr"])
+def test_a_currency_is_stored(read, currency):
+    worth = "utility = { good = 200, bad = -500 }"
+    config = read(classifier=worth, rest=f'[program]\ncurrency = "{currency}"')
+    assert config.about(("x",))["currency"] == currency
+
+
+def test_about_of_a_program(read):
+    config = read(
+        columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]\nmissing_values = ["?", -9]',
+        outcomes='indeterminate = ["left", 9]',
+        rest="[retention]\nmonths = 12",
+    )
+    about = config.about(("x", "zip"), ("zip",))
+    assert about == {
+        "roles": {
+            "id": "id",
+            "outcome": "paid",
+            "accepted": "taken",
+            "groups": ["sex"],
+            "features": ["x", "zip"],
+        },
+        "outcomes": {"good": ["yes"], "bad": ["no"], "indeterminate": ["left", "9"]},
+        "missing": ["zip"],
+        "missing_values": ["?", "-9"],
+        "retention_months": 12,
+    }
+    assert Roles.read(about) == Roles("id", "paid", "taken", ("sex",), ("x", "zip"))
+    assert Labels.read(about) == config.labels
+    assert Roles.read({}) is None
+    assert Labels.read({}) is None
+
+
+COMMON = [
+    ("utility = { good = 200, bad = -500 }", {"utility": fc.Revenue(gain=200, loss=500)}),
+    ('utility = "accuracy"', {"utility": fc.Accuracy()}),
+    ('utility = "positive_rate"', {"utility": fc.PositiveRate()}),
+    ('strategy = "uniform"', {"strategy": fc.Uniform()}),
+    ('strategy = "score-weighted"', {"strategy": fc.ScoreWeighted()}),
+    ('strategy = "group-share"', {"strategy": fc.GroupShare()}),
+    ('strategy = "equal-groups"', {"strategy": fc.EqualGroups()}),
+    ("maturity = 3", {"maturity": 3}),
+    ("noise = { bad_as_good = 0.1 }", {"noise": fc.OutcomeNoise(bad_as_good=0.1)}),
+    ('group_mode = "blind"', {"group_mode": "blind"}),
+    ("group_as_feature = true", {"group_as_feature": True}),
+    ('attributes = "side-by-side"', {"attributes": "side_by_side"}),
+    ('learner = "default"', {}),
+]
+CERTIFIED = [
+    ("alpha = 0.2", {"alpha": 0.2}),
+    ("delta = 0.05\nhorizon = 12", {"delta": 0.05, "horizon": 12}),
+    ('ranks = "within-group"', {"ranks": "within_group"}),
+    ('certify = "per-group"', {"certify": "per_group"}),
+    ("floor = 0.05\npatience = 4\nmonitor = 0", {"floor": 0.05, "patience": 4, "monitor": 0}),
+]
+PARTIAL = [
+    ("alpha = 0.2", {"budget": fc.FdrBudget(alpha=0.2)}),
+    (
+        "alpha = 0.2\nalpha_exploit = 0.1\nmin_selection_rate = 0.3",
+        {"budget": fc.FdrBudget(alpha=0.2, exploit=0.1, min_selection_rate=0.3)},
+    ),
+    ('coverage = "mean-past-score"', {"coverage": fc.MeanPastScore()}),
+    ('coverage = "sum-of-g"', {"coverage": fc.SumOfG()}),
+    (
+        'coverage = "summed-acceptance"\ncoverage_threshold = 0.7',
+        {"coverage": fc.SummedAcceptance(0.7)},
+    ),
+    ('fairness = "selection-rate"', {"fairness": fc.SelectionRateParity()}),
+    (
+        'fairness = "true-positive-rate"\nfairness_difference = 0.1',
+        {"fairness": fc.TruePositiveRateParity(0.1)},
+    ),
+    (
+        'fairness = "false-positive-rate"\nfairness_ratio = 0.8',
+        {"fairness": fc.FalsePositiveRateParity(ratio=0.8)},
+    ),
+    ('fairness = "equalized-odds"', {"fairness": fc.EqualizedOdds()}),
+    ('fairness = "false-discovery-rate"', {"fairness": fc.FalseDiscoveryRateParity()}),
+    ('fairness = "false-omission-rate"', {"fairness": fc.FalseOmissionRateParity()}),
+    ('thresholds = "per-group"', {"thresholds": "per_group"}),
+    ('constraints = "per-group"', {"constraints": "per_group"}),
+    ('split = "cross"\nweights = "none"', {"split": "cross", "weights": "none"}),
+    ('operating_point = "searched"', {"operating_point": "searched"}),
+    ("weight_cap = 5.0\nmin_outcomes = 30", {"weight_cap": 5.0, "min_outcomes": 30}),
+    ('weight_cap = "none"', {"weight_cap": None}),
+    (
+        'fairness = "selection-rate"\nfairness_in = "thresholds"',
+        {"fairness": fc.SelectionRateParity()},
+    ),
+    ("coverage_threshold = 0.7", {"coverage": fc.SummedAcceptance(0.7)}),
+    ("coverage_reference_size = 50", {"coverage": fc.SummedAcceptance(reference_size=50)}),
+    (
+        'strategy = "group-share"\nstrategy_reading = "product"\nstrategy_beta = 0.2',
+        {"strategy": fc.GroupShare(fc.ScoreWeighted(0.2), "product")},
+    ),
+    ("strategy_floor = 0.01", {"strategy": fc.ScoreWeighted(floor=0.01)}),
+    (
+        "alpha_exploit_start = 0.05\nalpha_exploit_power = 0.3\nslack = 0\nreserve = 0.02",
+        {"budget": fc.FdrBudget(exploit=fc.PowerSchedule(0.05, 0.3), slack=0, reserve=0.02)},
+    ),
+    ("explore = false", {"budget": fc.ExploitOnly()}),
+    (
+        "paper_text = true",
+        {
+            "constrain_fit": True,
+            "coverage": fc.SumOfG(),
+            "weight_cap": None,
+            "first_round": "cut",
+        },
+    ),
+    (
+        'paper_text = true\ncoverage = "mean-past-score"\nstrategy = "group-share"',
+        {
+            "constrain_fit": True,
+            "coverage": fc.MeanPastScore(),
+            "strategy": fc.GroupShare(reading="product"),
+            "weight_cap": None,
+            "first_round": "cut",
+        },
+    ),
+    (
+        'first_round = "learned"\nconstrain_fit = true',
+        {"first_round": "learned", "constrain_fit": True},
+    ),
+]
+MADE = {"certified": fc.CertifiedClassifier, "partial-feedback": fc.PartialFeedbackClassifier}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "options"),
+    [(kind, *one) for kind in MADE for one in COMMON]
+    + [("certified", *one) for one in CERTIFIED]
+    + [("partial_feedback", *one) for one in PARTIAL],
+)
+def test_every_key_is_an_option_of_the_classifier(read, kind, lines, options):
+    made = read(kind=kind, classifier=f"seed = 7\n{lines}").classifier()
+    options = dict(options)
+    if kind != "certified":
+        options.setdefault("budget", fc.FdrBudget())
+    expected = MADE[kind.replace("_", "-")](random_state=7, **options)
+    assert made.get_params(deep=False) == expected.get_params(deep=False)
+
+
+def test_limits_wrap_the_strategy(read):
+    rows = (
+        '{ column = "age", below = 18 }, { column = "age", above = 80 }, '
+        '{ column = "work", one_of = ["none", "other"] }'
+    )
+    rest = f'[limits]\nmax_risk = 0.8\nexposure = 5e4\namount = "debt"\nexclude = [{rows}]'
+    made = read(kind="partial-feedback", classifier='strategy = "uniform"', rest=rest).classifier()
+    rules = Below("age", 18) | Above("age", 80) | OneOf("work", ("none", "other"))
+    assert made.strategy == Limited(fc.Uniform(), 0.8, rules, 5e4, "debt")
+    assert read(rest="[limits]\nmax_risk = 0.6").classifier().strategy == Limited(None, 0.6)
+
+
+def test_learners(read):
+    boosting, logistic = 'learner = "gradient-boosting"', 'learner = "logistic"'
+    for kind in MADE:
+        learner = read(kind=kind, classifier=boosting).classifier().learner
+        assert type(learner).__name__ == "HistGradientBoostingClassifier"
+        assert learner.random_state is not None
+        assert read(kind=kind).classifier().learner is None
+    assert isinstance(read(classifier=logistic).classifier().learner, ConstrainedLogistic)
+    assert read(kind="partial-feedback", classifier=logistic).classifier().learner is None
+
+
+def test_missing_values(read):
+    config = read(columns='missing_values = ["?", -9.0]')
+    assert config.missing_values == ("?", "-9")
+    assert config.classifier().missing_values == ("?", "-9", -9.0)
+    one = read(columns='missing_values = "none"\nmissing = "anywhere"')
+    assert one.missing_values == ("none",)
+    assert one.about(("x", "y"), ("y",))["missing"] == ["x", "y"]
+    assert read(columns='missing = "refuse"').about(("x",), ("x",))["missing"] == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"rest": "[retentoin]\nmonths = 3"}, "[retentoin] is unknown; did you mean retention?"),
+        ({"rest": "[x]\ny = 3"}, "the table [x] is unknown; allowed are program, columns,"),
+        ({"columns": 'group = ["sex"]'}, "'group' of [columns] is unknown; did you mean groups?"),
+        ({"classifier": "alhpa = 0.1"}, "'alhpa' of [classifier] is unknown; did you mean alpha"),
+        ({"classifier": "missing = 1"}, "'missing' of [classifier] is unknown; it belongs in [col"),
+        ({"classifier": "q = 0.1"}, "'q' of [classifier] is unknown; allowed are kind, alpha,"),
+        ({"columns": 'groups = "sex"'}, '[columns] groups must be a list of names, such as ["inc'),
+        ({"columns": "features = [1]"}, "[columns] features must be a list of names"),
+        ({"columns": 'accepted = ""'}, "[columns] accepted must be text in quotes, got"),
+        ({"outcomes": "indeterminate = [[1]]"}, "[outcomes] indeterminate must be a label, or a"),
+        ({"outcomes": 'indeterminate = "no"'}, "must give each label one meaning, got 'no' twice"),
+        ({"classifier": 'alpha = "15 %"'}, "[classifier] alpha must be a number, got '15 %'"),
+        ({"classifier": "alpha = 15"}, "alpha must be a number in (0, 1), got 15"),
+        ({"classifier": "alpha = nan"}, "[classifier] alpha must be a number, got nan"),
+        ({"classifier": "horizon = true"}, "[classifier] horizon must be a whole number, got True"),
+        ({"classifier": "horizon = 2.5"}, "[classifier] horizon must be a whole number, got 2.5"),
+        ({"classifier": "seed = -1"}, "seed must be a whole number from 0 to 4294967295, got -1"),
+        ({"classifier": "seed = 4294967296"}, "from 0 to 4294967295, got 4294967296; change it"),
+        ({"classifier": "seed = true"}, "seed must be a whole number from 0 to 4294967295, got T"),
+        ({"classifier": "group_as_feature = 1"}, "group_as_feature must be true or false, got 1"),
+        ({"classifier": 'learner = "logit"'}, "'gradient-boosting', got 'logit'; did you mean"),
+        ({"classifier": "utility = { good = 200, bad = 500 }"}, "write a loss of 500 as -500"),
+        (
+            {"classifier": "utility = { good = 200 }"},
+            "utility needs the key bad, got {'good'",
+        ),
+        (
+            {"classifier": "utility = { gain = 2 }"},
+            "utility must be a table such as { good =",
+        ),
+        ({"classifier": 'utility = "money"'}, "or one of 'accuracy', 'positive-rate', got 'money'"),
+        ({"classifier": 'fairness = "selection-rate"'}, "is a key of kind = 'partial-feedback'"),
+        (
+            {"classifier": 'fairness = "selection-rate"\nsplit = "cross"\nalhpa = 1'},
+            "[classifier] fairness and split are keys of kind = 'partial-feedback' and not of "
+            "'certified'; remove them, or change the kind; also, the key 'alhpa' of [classifier] "
+            "is unknown; did you mean alpha?",
+        ),
+        (
+            {"columns": 'group = ["sex"]\nz = 1', "rest": "[retention]\nyears = 2"},
+            "the keys 'group' (did you mean groups?), 'z' of [columns] are unknown; allowed are "
+            "id, outcome, accepted, groups, features, text, missing_values, missing; also, the",
+        ),
+        (
+            {"rest": "[retentoin]\nmonths = 3\n[x]\ny = 3"},
+            "the tables [retentoin] (did you mean retention?), [x] are unknown; allowed are prog",
+        ),
+        ({"classifier": "maturity = -1"}, "maturity counts rounds and must be 0 or more, got -1"),
+        ({"rest": "[retention]\nmonths = -1"}, "[retention] months must be from 0 to 1200, got -1"),
+        (
+            {"rest": "[retention]\nmonths = 1201"},
+            "[retention] months must be from 0 to 1200, got 1201",
+        ),
+        ({"rest": "[program]\nname = ' lend'"}, "must not begin or end with white space"),
+        ({"rest": "[program]\nname = 3"}, "[program] name must be text in quotes, got 3"),
+        ({"rest": "[program]\ncurrency = 'euros'"}, "at most four characters, such as"),
+        ({"rest": "[program]\ncurrency = '<b>'"}, "[program] currency must be a code or a symbol"),
+        ({"rest": "[program]\ncurrency = 'EUR'"}, "'EUR' has no effect, because [classifier]"),
+        ({"columns": 'groups = ["paid"]'}, "must give each column one role, got 'paid' twice"),
+        ({"columns": 'features = ["x", "paid"]'}, "'paid', which is unknown when deciding"),
+        ({"columns": 'features = ["x", "x"]'}, "features has 'x', which is named twice"),
+        ({"columns": 'features = ["x"]\ntext = ["y"]'}, "text has 'y', which is not a feature"),
+        ({"rest": "[limits]\nexposure = 5"}, "exposure and amount go together"),
+        (
+            {"rest": '[limits]\nexclude = [{ column = "age" }]'},
+            "exclude must have for each column one of below, above, one_of",
+        ),
+        (
+            {"columns": 'groups = ["s"]\nfeatures = ["s"]', "classifier": 'group_mode = "blind"'},
+            "features has the group 's', but with group_mode = 'blind' no group changes",
+        ),
+        (
+            {"kind": "partial-feedback", "classifier": "fairness_ratio = 0.8"},
+            "fairness_ratio has no effect, because fairness is missing; remove it",
+        ),
+        (
+            {"kind": "partial-feedback", "classifier": "fairness_difference = 0.1"},
+            "fairness_difference has no effect, because fairness is missing; remove it",
+        ),
+        (
+            {"kind": "partial-feedback", "classifier": 'strategy = "uniform"\nstrategy_beta = 0.1'},
+            "strategy_beta has no effect, because strategy = 'uniform'; remove it",
+        ),
+        (
+            {"kind": "partial-feedback", "classifier": 'weights = "none"\nweight_cap = 5'},
+            "weight_cap has no effect, because weights = 'none'; remove it",
+        ),
+        (
+            {"kind": "partial-feedback", "classifier": "alpha_exploit = 0.1\nreserve = 0.02"},
+            "reserve has no effect, because alpha_exploit = 0.1 is constant; remove it",
+        ),
+        ({"classifier": "strategy_beta = 0.1"}, "has no effect, because strategy is missing"),
+        ({"kind": "logistic"}, "kind must be 'certified' or 'partial-feedback', got 'logistic'"),
+    ],
+)
+def test_wrong_values_are_named(read, parts, words):
+    refuses(words, read, **parts)
+    refuses("in program.toml: ", read, **parts)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            "",
+            "[columns] needs the keys id and outcome, which are missing; got nothing, so add them",
+        ),
+        ("", "; also, [classifier] needs the key kind, which is missing; got nothing, so add it"),
+        ('[columns]\nid = "id"', "[columns] needs the key outcome, which is missing; got id"),
+        ('id = "id"', "the table [id] is unknown; it belongs in [columns]"),
+        ("program = 3", "program must be a table of its own, [program], got 3"),
+        ("[columns", "program.toml cannot be read as TOML"),
+        ("name = 'Jürgen'".encode("latin-1"), "program.toml cannot be read as TOML"),
+        ("a = 1\na = 2", "program.toml cannot be read as TOML"),
+    ],
+)
+def test_files_that_are_not_a_configuration(read, content, words):
+    refuses(words, read, content)
+
+
+def test_a_missing_file(tmp_path):
+    words = "fairchance init --example -o no.toml writes one."
+    with pytest.raises(InputError, match=re.escape(words)):
+        read_config(tmp_path / "no.toml")
+
+
+@pytest.mark.parametrize("word", ["os.system", "__import__('os')", "sklearn.svm.SVC", "{alpha}"])
+def test_values_are_data(read, word):
+    """Only listed words are accepted, and free text is never evaluated."""
+    for key in ("learner", "strategy", "utility", "group_mode"):
+        refuses("must be", read, classifier=f'{key} = "{word}"')
+    config = read(columns=f'groups = ["{word}"]', rest=f'[program]\nname = "{word}"')
+    assert (config.name, config.roles.groups) == (word, (word,))
+
+
+def test_the_example_explains_every_key():
+    """Each key of each table is there, set or commented out, with a remark."""
+    text = example_config()
+    lines = re.findall(r"^(?:# )?(\w+) = .*?  # \w.*$", text, flags=re.MULTILINE)
+    keys = {"name", "id", "outcome", "accepted", "groups", "features", "text", "months"}
+    keys |= {"missing", "missing_values"}
+    keys |= {"good", "bad", "indeterminate", *LIMITS}.union(*CLASSIFIERS.values())
+    assert keys <= set(lines)
+    tables = {"program", "columns", "outcomes", "classifier", "retention"}
+    assert set(tomllib.loads(text)) == tables
+
+
+def test_labels_are_compared_in_canonical_form():
+    same = [{1, "1", " 1.0 ", "1."}, {True, "TRUE", "true"}, {"repaid", " repaid"}]
+    found = [{Labels.canonical(one) for one in words} for words in same]
+    assert found == [{"1"}, {"true"}, {"repaid"}]
+    assert Labels.canonical("Repaid") != Labels.canonical("repaid")
+    assert Labels.canonical("10") != Labels.canonical("1")
+
+
+def test_the_longest_names_fit_into_both_databases(url, tmp_path, monkeypatch):
+    """Ids, groups and texts of the largest size that rows may have, in letters of four bytes."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x, wide = rng.normal(size=200), "\U0001d54f"
+    good = rng.random(200) < 1 / (1 + np.exp(-1 - x))
+    words = [f"{i:03d}" + wide * 197 for i in range(200)]
+    past = ["id,sex,x,word,outcome"] + [
+        f"{words[i]},{wide * 199}{i % 2},{x[i]},{wide * 999}{i % 3},{'repaid' if g else 'default'}"
+        for i, g in enumerate(good)
+    ]
+    (tmp_path / "past.csv").write_text("\n".join(past), encoding="utf-8")
+    config = example_config().replace('kind = "certified"', 'kind = "partial-feedback"')
+    config = config.replace("\npatience = ", "\n# patience = ")
+    config = config.replace("\naccepted", "\n# accepted")
+    (tmp_path / "program.toml").write_text(config)
+    given = ["init", "--ledger", url, "--config", "program.toml", "past.csv"]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    program = Program.open(url)
+    with program.ledger.reading("main") as reader:
+        assert reader.standing(words).persons.tolist() == list(range(200))
+    assert verify(program.ledger, "main").ok
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"x = {'[' * 1000}{']' * 1000}",
+        f"x = {'{a = ' * 1000}1{'}' * 1000}",
+        f"x = {'[' * 30}{']' * 30}",
+        f"{'a.' * 1000}a = 1",
+        f"[{'a.' * 1000}a]",
+    ],
+)
+def test_nested_values_are_refused(tmp_path, text):
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(InputError, match="more than 20 values inside each other"):
+        read_config(tmp_path / "p.toml")
+    with pytest.raises(InputError, match="more than 20 values inside each other"):
+        read_world_file(tmp_path / "p.toml")
+
+
+def test_a_long_configuration_is_refused(tmp_path):
+    (tmp_path / "p.toml").write_text("# " + "x" * 2**20)
+    with pytest.raises(InputError, match="more than 1,048,576 bytes"):
+        read_config(tmp_path / "p.toml")

@@ -1,0 +1,193 @@
+"""Step 1, recomputed by hand from what the classifier has written down."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from fairchance import (
+    ConstrainedLogistic,
+    MeanPastScore,
+    PartialFeedbackClassifier,
+    Revenue,
+    SelectionRateParity,
+    SummedAcceptance,
+)
+from fairchance.errors import InputError
+from fairchance.learners.direct_search import search_linear_rule
+from fairchance.learners.thresholds import shared_threshold
+from fairchance.methods.algorithm1.learning import effective_sample_size
+from fairchance.people.likelihoods import LinearLikelihood, MeanLikelihood
+from fairchance.simulate.run import run
+
+UTILITY = Revenue(gain=200, loss=300)
+
+
+def labelled(classifier, fold):
+    """Return features, outcomes, and weights (all rounds; own rounds only) of a fold."""
+    rows, log = classifier._people.parts[fold], classifier._log
+    past, own = rows["past"], rows["own"]
+    everybody = (own + log.n_history * past) / (log.n_history + log.n_people)
+    usable = (rows["outcome"] >= 0) & (rows["coverage"] > classifier._rule.level(log.n_rounds))
+    cap = np.inf if classifier.weight_cap is None else classifier.weight_cap
+    ours = usable & (rows["round"] > 0)
+    return (
+        rows.X,
+        np.maximum(rows["outcome"], 0),
+        usable * np.minimum(1 / everybody, cap),
+        ours * np.minimum(log.n_people / np.maximum(own, 1e-12), cap),
+    )
+
+
+def after(make_classifier, n_rounds, **options):
+    classifier, world = make_classifier(n_rounds=n_rounds, **options)
+    for _ in run(classifier, world):
+        pass
+    learned = classifier._classifier_of_round(n_rounds + 1)
+    return classifier, learned
+
+
+def by_hand(classifier, fit_on, set_on):
+    X, y, weight, _ = labelled(classifier, fit_on)
+    used = weight > 0
+    model = ConstrainedLogistic(tol=1e-9).fit(
+        X[used], y[used], sample_weight=weight[used] / weight[used].mean()
+    )
+    X, y, weight, own = labelled(classifier, set_on)
+    calibrated = own.sum() ** 2 >= classifier.min_outcomes * (own @ own)
+    return model, model.predict_proba(X)[:, 1], y, own if calibrated else weight
+
+
+@pytest.mark.parametrize(
+    ("coverage", "cap"),
+    [(SummedAcceptance(), 20.0), (MeanPastScore(), 20.0), (SummedAcceptance(), None)],
+)
+@pytest.mark.parametrize("n_rounds", [1, 5])
+def test_one_half_fits_and_the_other_sets_the_threshold(make_classifier, n_rounds, coverage, cap):
+    options = {"min_outcomes": 80, "weight_cap": cap, "coverage": coverage}
+    classifier, learned = after(make_classifier, n_rounds, **options)
+    model, score, y, weight = by_hand(classifier, 0, 1)
+    assert learned.likelihood.likelihood.coef == pytest.approx(model.coef_[0], abs=1e-4)
+    assert learned.calibrated == (n_rounds == 5)
+    assert learned.n_outcomes == (weight > 0).sum()
+    assert learned.effective_sample_size == pytest.approx(weight.sum() ** 2 / (weight @ weight))
+    point = shared_threshold(
+        score,
+        y.astype(np.int8),
+        weight,
+        np.zeros(len(y), np.intp),
+        1,
+        utility=UTILITY,
+        max_fdr=classifier._budget.max_fdr(n_rounds + 1),
+    )
+    assert learned.thresholds == pytest.approx(np.repeat(point.thresholds, 2), abs=1e-4)
+    assert learned.estimated_fdr == pytest.approx(point.fdr, abs=1e-3)
+
+
+def test_cross_fitting_uses_every_label_for_both(make_classifier):
+    classifier, learned = after(make_classifier, 5, split="cross")
+    one, score_1, y_1, weight_1 = by_hand(classifier, 0, 1)
+    other, score_0, y_0, weight_0 = by_hand(classifier, 1, 0)
+    mean = (one.coef_[0] + other.coef_[0]) / 2
+    assert learned.likelihood.likelihood.coef == pytest.approx(mean, abs=1e-4)
+    assert learned.n_outcomes == (weight_0 > 0).sum() + (weight_1 > 0).sum()
+    point = shared_threshold(
+        np.concatenate([score_1, score_0]),
+        np.concatenate([y_1, y_0]).astype(np.int8),
+        np.concatenate([weight_1, weight_0]),
+        np.zeros(len(y_0) + len(y_1), np.intp),
+        1,
+        utility=UTILITY,
+        max_fdr=classifier._budget.max_fdr(6),
+    )
+    assert learned.thresholds[0] == pytest.approx(point.thresholds[0], abs=1e-4)
+
+
+def test_held_out_rows_choose_between_the_fitted_and_the_searched_rule(make_classifier):
+    chosen = set()
+    for seed in range(4):
+        options = {"operating_point": "searched", "seed": seed}
+        classifier, learned = after(make_classifier, 5, **options)
+        task = {"utility": UTILITY, "max_fdr": classifier._budget.max_fdr(6)}
+        model, _, y_on, weight_on = by_hand(classifier, 0, 1)
+        fitted = LinearLikelihood(model.coef_[0], float(model.intercept_[0]))
+        X, y, weight, _ = labelled(classifier, 0)
+        searched, _ = search_linear_rule(X, y, weight, start=fitted, **task)
+        group = np.zeros(len(y_on), np.intp)
+        rules = [fitted, MeanLikelihood.of((fitted, searched)), searched]
+        points = [
+            shared_threshold(
+                rule.score(classifier._people.parts[1].X, group), y_on, weight_on, group, 1, **task
+            )
+            for rule in rules
+        ]
+        best = int(np.argmax([point.utility for point in points]))
+        chosen.add(best)
+        assert learned.likelihood.likelihood.coef == pytest.approx(rules[best].coef, abs=1e-4)
+        assert learned.thresholds[0] == pytest.approx(points[best].thresholds[0], abs=1e-4)
+        assert learned.estimated_fdr == pytest.approx(points[best].fdr, abs=1e-3)
+    assert len(chosen) > 1
+
+
+def test_a_searched_rule_goes_with_thresholds_and_fairness_per_group(make_classifier):
+    fairness = SelectionRateParity(0.05)
+    options = {"thresholds": "per_group", "fairness": fairness, "operating_point": "searched"}
+    _, learned = after(make_classifier, 3, **options)
+    assert learned.disparity <= 0.05 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learner": GaussianNB()}, "needs learner None, ConstrainedLogistic .* got GaussianNB"),
+        ({"split": "cross"}, "needs split='half', .* got 'cross'"),
+        ({"constrain_fit": True}, "without the constraints of a fit, got constrain_fit=True or"),
+        ({"learner": ConstrainedLogistic(fairness=SelectionRateParity())}, "put fairness on the"),
+    ],
+)
+def test_what_does_not_go_with_a_searched_rule_is_refused(make_classifier, options, message):
+    with pytest.raises(InputError, match=message):
+        make_classifier(operating_point="searched", **options)
+
+
+def test_a_rule_is_searched_on_text_too(rng):
+    X = pd.DataFrame(
+        {"job": rng.choice(["cook", "nurse", "none"], 600), "age": rng.normal(size=600)}
+    )
+    y = (rng.random(600) < np.where(X["job"] == "none", 0.4, 0.98)).astype(int)
+    classifier = PartialFeedbackClassifier(operating_point="searched", random_state=0).fit(X, y)
+    assert classifier.accepts(X)[X["job"] != "none"].mean() > 0.5
+    assert classifier._learned.estimated_fdr <= classifier._budget.max_fdr(1) + 1e-9
+
+
+def test_halves_persist_over_rounds(make_classifier):
+    classifier, world = make_classifier(n_batch=200, n_rounds=4)
+    first = [fold.X.copy() for fold in classifier._people.parts]
+    for _ in run(classifier, world):
+        pass
+    for fold, before in zip(classifier._people.parts, first, strict=True):
+        assert np.array_equal(fold.X[: len(before)], before)
+        assert len(fold) > len(before)
+
+
+def test_a_fold_with_one_outcome_is_joined_to_the_other(rng):
+    X = rng.normal(size=(12, 1))
+    y = np.r_[0, np.ones(11, int)]
+    classifier = PartialFeedbackClassifier(random_state=0).fit(X, y)
+    assert "not held out" in classifier._learned.note
+
+
+def test_mean_of_likelihoods_is_taken_on_the_log_odds(rng):
+    X, group = rng.normal(size=(20, 2)), np.zeros(20, np.intp)
+    parts = (LinearLikelihood(np.array([1.0, 2]), 0.5), LinearLikelihood(np.array([-1.0, 0]), 1.5))
+    linear = MeanLikelihood.of(parts)
+    assert isinstance(linear, LinearLikelihood)
+    assert linear.score(X, group) == pytest.approx(MeanLikelihood(parts).score(X, group))
+
+
+def test_effective_sample_size():
+    assert effective_sample_size(np.array([2.0, 2.0, 2.0])) == 3
+    assert effective_sample_size(np.array([1.0, 0.0])) == 1
+    assert effective_sample_size(np.zeros(3)) == 0

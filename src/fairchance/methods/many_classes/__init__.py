@@ -1,9 +1,0 @@
-"""Algorithm 1 with any number of outcome classes and of decisions."""
-
-from fairchance.methods.many_classes.classifier import (
-    ManyClassClassifier,
-    ManyClassDecisions,
-    ManyClassRound,
-)
-
-__all__ = ["ManyClassClassifier", "ManyClassDecisions", "ManyClassRound"]
