@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo german test test-long browser tutorial bench lint clean
+.PHONY: demo german test test-product test-lab test-long browser tutorial bench size lint clean
 
 demo: .venv/experiments  ## a past that overlooked a group: which methods notice, with two reports
 	@rm -rf demo  # results of older code would be refused
@@ -20,13 +20,23 @@ german: .venv/dev  ## everything on German credit: all methods, each option alon
 	$(BIN)/fairchance reproduce german --methods plain,exploit-fair,explore-fair,both-fair --repetitions 5 --as-released --without A9 --out results/german/as-released
 	$(BIN)/fairchance simulate examples/worlds/paper-text.toml --out results/german/paper-text
 
-test: lint  ## everything that is checked, in a quarter of an hour
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+# Each of the two jobs is a folder of packages/ with the pages that are about it.
+PYTEST = -m pytest -n 2 --dist loadgroup -q
+OF_LAB = packages/fairchance-lab docs/extensions.md $(addprefix tests/test_,documentation.py examples.py tutorial.py)
+OF_PRODUCT = packages/fairchance README.md docs/audit.md tests/test_production_guide.py
+
+test: test-product test-lab  ## everything that is checked, in a quarter of an hour
+
+test-product: lint  ## the product alone
+	$(BIN)/python tests/cpu_minutes.py product $(BIN)/python $(PYTEST) $(OF_PRODUCT)
+
+test-lab: lint  ## the lab alone
+	$(BIN)/python tests/cpu_minutes.py lab $(BIN)/python $(PYTEST) $(OF_LAB)
 
 lint: .venv/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/python tests/cpu_minutes.py types $(BIN)/mypy
 	$(BIN)/lint-imports
 
 test-long: .venv/dev  ## what takes longer; run it before you call something done
@@ -41,6 +51,9 @@ tutorial: .venv/dev  ## docs/tutorial.ipynb, run again, with its pictures
 
 bench: .venv/dev  ## speed as ratios, measured in one run
 	$(BIN)/python -m benchmarks
+
+size: .venv/dev  ## lines, sentences and public names of each package, against origin's main
+	$(BIN)/python benchmarks/size.py origin/main
 
 clean:
 	rm -rf .venv demo results
