@@ -15,7 +15,8 @@ import fairchance as fc
 from cli.hostile_lender import run
 from fairchance.cli.pages.page import Code, Table, render
 from fairchance.cli.pages.program import program_page
-from fairchance.ledger import schema
+from fairchance.ledger import health, schema
+from fairchance.ledger.health import Check
 from fairchance.ledger.summary import Change, Outcomes, read_details, summarise
 from fairchance.people.reasons import decode
 from fairchance.words import percent, percents
@@ -138,6 +139,25 @@ def test_verdict_names_the_groups_above_the_bound(hostile_lender):
     assert (card.value, card.light) == (f"{name} above α", "red")
     assert f"Bad: 50 % of {name}" in card.text
     assert cards(shown)["Groups"].light == shown.light == "red"
+
+
+@pytest.mark.parametrize("to_do", ["ask why the scores moved", ""])
+def test_a_new_check_is_shown_with_what_to_do(hostile_lender, monkeypatch, to_do):
+    """Docs/architecture.md promises that a function which yields checks is all it takes."""
+    before, expired = page(hostile_lender[1]).verdict, health._expired
+
+    def with_stability(summary):
+        yield from expired(summary)
+        yield Check("stability of scores", "", "red", "Scores moved by 30 %.", to_do=to_do)
+
+    monkeypatch.setattr(health, "_expired", with_stability)
+    shown = page(hostile_lender[1])
+    assert "Scores moved by 30 %." in everything(shown)
+    assert "To do: " in before
+    if to_do:
+        assert f"To do: {to_do}; " in shown.verdict
+    else:
+        assert shown.verdict == before
 
 
 @pytest.mark.parametrize("certify", ["overall", "per_group"])

@@ -59,6 +59,7 @@ _MISSING = 0.1  # late outcomes among the accepted of a group: more may hide mis
 _RECENT = 3  # rounds
 _SHOWN = 2  # ids in a sentence
 _HARDLY = 0.05  # of a batch with such a chance as the next line says
+_TO_EXPLORE = "find out why some applicants are hardly explored"
 TINY = 1e-4  # a chance that hardly any batch turns into an acceptance
 
 
@@ -77,6 +78,9 @@ class Check:
         The estimate, its interval at all times, and the bound; NaN if there is none.
     finding, meaning
         What was found, and what it means and what to do, as sentences.
+    to_do
+        What to do unless the light is green, as a short imperative phrase; the report lists the
+        phrases of the worst checks. May be empty.
     """
 
     question: str
@@ -88,6 +92,7 @@ class Check:
     low: float = math.nan
     high: float = math.nan
     bound: float = math.nan
+    to_do: str = ""
 
     def __str__(self) -> str:
         """Return the light and both sentences."""
@@ -233,7 +238,8 @@ def _explored(outcomes: Outcomes, rates: _Rates) -> Check:
             "explore by score (strategy = 'score-weighted') or limit the risk ([limits])."
         )
     values = (rate.value, rate.low, rate.high, _MOST)
-    return Check("mistakes of the explored", "", light, finding, meaning, *values)
+    question, to_do = "mistakes of the explored", "watch the next outcomes"
+    return Check(question, "", light, finding, meaning, *values, to_do)
 
 
 def _bad(
@@ -244,8 +250,9 @@ def _bad(
     values = (rate.value, rate.low, rate.high, alpha)
     if not outcomes.known:
         light = "amber" if not group or outcomes.accepted >= _ENOUGH else "green"
-        none = f"{subject}: no outcome is known yet."
-        return Check(question, group, light, none, "Observe outcomes as they arrive.", *values)
+        none, to_do = f"{subject}: no outcome is known yet.", "observe outcomes as they arrive"
+        meaning = "Observe outcomes as they arrive."
+        return Check(question, group, light, none, meaning, *values, to_do)
     above = rate.value > alpha
     known = counted(rate.n, "known outcome is", "known outcomes are")
     finding = (
@@ -259,12 +266,15 @@ def _bad(
                 "α bounds all applicants together. A certified program whose groups may decide "
                 "(group_mode = 'aware', certify = 'per_group') bounds each group."
             )
+            to_do = "find out why mistakes are more frequent in this group"
         else:
             meaning += "Find out what changed before you decide the next batch."
-        return Check(question, group, "red", finding, meaning, *values)
+            to_do = "find out what changed before the next batch is decided"
+        return Check(question, group, "red", finding, meaning, *values, to_do)
     if above and rate.n >= _ENOUGH:
         meaning = "The interval reaches below α, so it may be chance: watch the next outcomes."
-        return Check(question, group, "amber", finding, meaning, *values)
+        to_do = "watch the next outcomes"
+        return Check(question, group, "amber", finding, meaning, *values, to_do)
     return Check(question, group, "green", finding, "", *values)
 
 
@@ -277,17 +287,23 @@ def _compared(groups: Sequence[GroupSummary], rates: _Rates) -> Iterator[Check]:
         members = [group for group in groups if group.attribute == attribute]
         accepted = [rates.of(group.n_accepted, group.n_people) for group in members]
         for check in _ratios(members, accepted, "acceptance", "accepted"):
-            meanings = {
-                "red": "The whole interval is below four fifths, a common sign of disparate "
-                "impact: find out which columns cause it, and whether that is justified.",
-                "amber": "That is below four fifths, but the interval is not: watch it.",
-            }
-            yield replace(check, meaning=meanings.get(check.light, ""))
+            meaning = to_do = ""
+            if check.light == "red":
+                meaning = (
+                    "The whole interval is below four fifths, a common sign of disparate impact: "
+                    "find out which columns cause it, and whether that is justified."
+                )
+                to_do = "find out why groups are accepted so differently, and if that is justified"
+            elif check.light == "amber":
+                meaning = "That is below four fifths, but the interval is not: watch it."
+                to_do = "watch how often each group is accepted"
+            yield replace(check, meaning=meaning, to_do=to_do)
         explored = [rates.of(group.n_explored, group.n_explorable) for group in members]
         for check in _ratios(members, explored, "exploration", "explored"):
             light = "amber" if check.light == "red" else "green"
             meaning = "Less is learned about this group; GroupShare gives each group its share."
-            yield replace(check, light=light, meaning=meaning if light == "amber" else "")
+            meaning = meaning if light == "amber" else ""
+            yield replace(check, light=light, meaning=meaning, to_do=_TO_EXPLORE)
 
 
 def _ratios(
@@ -353,7 +369,8 @@ def _unselective(summary: Summary) -> Iterator[Check]:
                 "unit or meaning."
             )
     if finding:
-        yield Check("selection", "", "amber", finding, meaning)
+        to_do = "look for columns with a changed unit or meaning"
+        yield Check("selection", "", "amber", finding, meaning, to_do=to_do)
 
 
 def _unexplored(summary: Summary) -> Iterator[Check]:
@@ -386,7 +403,7 @@ def _unexplored(summary: Summary) -> Iterator[Check]:
             f"them as known, and those it rejects there have no chance. {notes}"
         )
     meaning = f"The program learns nothing about the applicants it rejects. {notes}".strip()
-    yield Check("exploration", "", "amber", finding, meaning)
+    yield Check("exploration", "", "amber", finding, meaning, to_do=_TO_EXPLORE)
 
 
 def _chances(summary: Summary) -> Iterator[Check]:
@@ -410,7 +427,8 @@ def _chances(summary: Summary) -> Iterator[Check]:
             "them; in a new program, a floor or strategy = 'uniform' raises the chance."
         )
     light = "amber" if last.n_hardly > _HARDLY * last.n_people else "green"
-    yield Check("chance", "", light, finding, meaning, *values)
+    to_do = "consider a program with a floor, in which every applicant has a chance"
+    yield Check("chance", "", light, finding, meaning, *values, to_do)
 
 
 def _weights(summary: Summary) -> Iterator[Check]:
@@ -466,7 +484,8 @@ def _past_policy(summary: Summary) -> Iterator[Check]:
     if values[1] > alpha:
         light = "amber"
         meaning = f"{meaning} The past policy did not keep α, which the theory assumes.".strip()
-    yield Check("past policy", "", light, finding, meaning, *values)
+    to_do = "do not rely on the history"
+    yield Check("past policy", "", light, finding, meaning, *values, to_do)
 
 
 # The certificate
@@ -540,6 +559,7 @@ def _dropped(summary: Summary) -> Iterator[Check]:
         f"Certificates were dropped {times(len(dropped))}, last after round {last.says['round']} "
         f"by {reason} (entry {last.entry}), and testing began again.",
         "Rounds are pilots until there is new evidence.",
+        to_do="go on deciding and observing until there is new evidence",
     )
 
 
@@ -552,9 +572,11 @@ def _unpromised(summary: Summary) -> Iterator[Check]:
             "amber",
             "The stored settings could not be read, so nothing is compared with α.",
             f"{summary.promise.problem[:1].upper()}{summary.promise.problem[1:]}",
+            to_do="name the classes of its classifier with --trusted",
         )
+    to_do = "go on deciding, and observe outcomes"
     if not summary.rounds:
-        yield Check("promise", "", "amber", "No batch has been decided yet.")
+        yield Check("promise", "", "amber", "No batch has been decided yet.", to_do=to_do)
         return
     last, n = summary.rounds[-1], len(summary.rounds)
     pilots = sum("pilot" in row.noted("status") for row in summary.rounds)
@@ -564,7 +586,8 @@ def _unpromised(summary: Summary) -> Iterator[Check]:
         waiting = [text for held_up, text in _waiting(summary) if not held_up]
         parts = (*waiting, message, *_corrected_since(summary), PILOT_ADVICE)
         first = f"The last round was a pilot and carries no promise ({pilots} of {n} were)."
-        yield Check("promise", "", "amber", first, " ".join(part for part in parts if part))
+        meaning = " ".join(part for part in parts if part)
+        yield Check("promise", "", "amber", first, meaning, to_do=to_do)
     if False in last.noted("calibrated"):
         yield Check(
             "promise",
@@ -573,6 +596,7 @@ def _unpromised(summary: Summary) -> Iterator[Check]:
             f"The last round rests on the history and not on outcomes of the program's own "
             f"decisions ({uncalibrated} of {n} do).",
             "Do not trust its estimates until outcomes are observed.",
+            to_do=to_do,
         )
 
 
@@ -601,6 +625,7 @@ def _held_up(summary: Summary) -> Iterator[Check]:
                 finding,
                 "Observe them, or withdraw the applicants, who then count as bad; a program that "
                 "starts with a patience does not wait.",
+                to_do="observe the outcomes that hold up the tests",
             )
 
 
@@ -625,6 +650,7 @@ def _corrected_since(summary: Summary) -> Iterator[str]:
 
 def _unlike(summary: Summary) -> Iterator[Check]:
     """Repeat what was recorded about recent batches and outcomes that are unlike earlier ones."""
+    to_do = "compare the files with their source"
     for row in summary.rounds[-_RECENT:]:
         if row.unlike:
             anyway = ", decided anyway" if any(one["stops"] for one in row.unlike) else ""
@@ -637,6 +663,7 @@ def _unlike(summary: Summary) -> Iterator[Check]:
                 f"Batch {row.batch!r} (round {row.round}, entry {row.entry}{anyway}): {columns}"
                 + (f" And {counted(more, 'more column')}." if more > 0 else ""),
                 "Promises and estimates are about applicants like those before.",
+                to_do=to_do,
             )
     for number, unlike in summary.unlike_outcomes.items():
         yield Check(
@@ -645,12 +672,13 @@ def _unlike(summary: Summary) -> Iterator[Check]:
             "amber",
             f"Outcomes of entry {number}: {UnlikeExpected(**unlike)}",
             "Compare the file with its source.",
+            to_do=to_do,
         )
 
 
 def _late(summary: Summary, groups: Sequence[GroupSummary], late: float) -> Iterator[Check]:
     """Count outcomes that are late: of all applicants, and of groups that miss many."""
-    waiting = summary.waiting(late)
+    waiting, to_do = summary.waiting(late), "observe the outcomes that are late"
     if waiting.n:
         have = counted(waiting.n, "accepted applicant has", "accepted applicants have")
         yield Check(
@@ -663,6 +691,7 @@ def _late(summary: Summary, groups: Sequence[GroupSummary], late: float) -> Iter
             "be known.",
             waiting.n / max(1, summary.outcomes.accepted + summary.overridden.accepted),
             bound=0.0,
+            to_do=to_do,
         )
     old = [row.round for row in summary.rounds if row.age >= late]
     for group in groups:
@@ -680,6 +709,7 @@ def _late(summary: Summary, groups: Sequence[GroupSummary], late: float) -> Iter
             "So many may hide mistakes in this group." if missing else "",
             n / accepted,
             bound=_MISSING,
+            to_do=to_do,
         )
 
 
@@ -691,4 +721,5 @@ def _expired(summary: Summary) -> Iterator[Check]:
             "amber",
             f"The retention period is over for {people(summary.n_expired)}.",
             "Erase them, or hold those who must stay.",
+            to_do="erase or hold applicants whose retention period is over",
         )

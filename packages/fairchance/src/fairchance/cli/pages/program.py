@@ -44,25 +44,6 @@ _BECAME = ("Good", "Bad", "Never known", "Pending")
 _OPTIONAL = ("α exploited", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
 _MOST_REASONS = 10
 _MOST_NAMED = 2  # things to do, and certificates, in a sentence
-# What to do about a check that is not green, by its light if that matters.
-_TO_DO = {
-    "mistakes red": "find out what changed before the next batch is decided",
-    "mistakes amber": "watch the next outcomes",
-    "mistakes red in a group": "find out why mistakes are more frequent in this group",
-    "acceptance red": "find out why groups are accepted so differently, and if that is justified",
-    "acceptance amber": "watch how often each group is accepted",
-    "exploration": "find out why some applicants are hardly explored",
-    "selection": "look for columns with a changed unit or meaning",
-    "chance": "consider a program with a floor, in which every applicant has a chance",
-    "past policy": "do not rely on the history",
-    "certificate": "go on deciding and observing until there is new evidence",
-    "promise": "go on deciding, and observe outcomes",
-    "tests": "observe the outcomes that hold up the tests",
-    "likeness": "compare the files with their source",
-    "pending": "observe the outcomes that are late",
-    "retention": "erase or hold applicants whose retention period is over",
-    "record": "name the classes of its classifier with --trusted",
-}
 _METHODS = {
     "CertifiedClassifier": "certified: rounds carry a promise once outcomes of earlier rounds have "
     "shown that the policy keeps the bound, and are pilots until then",
@@ -159,18 +140,10 @@ def _verdict(summary: Summary, checks: Sequence[Check]) -> str:
     if of_groups and not above:
         parts.append("No group is above it.")
     parts += [_promised(summary)[1]] if summary.ladders() else []
-    to_do = list(dict.fromkeys(_to_do(check) for check in checks if check.light != "green"))
+    found = [check.to_do for check in checks if check.light != "green" and check.to_do]
+    to_do = list(dict.fromkeys(found))
     parts += [f"To do: {'; '.join(to_do[:_MOST_NAMED])}."] if to_do else []
     return " ".join(parts)
-
-
-def _to_do(check: Check) -> str:
-    question = check.question.partition(" of ")[0]
-    if question == "mistakes" and math.isnan(check.value):
-        return "observe outcomes as they arrive"
-    key = f"{question} {check.light}"
-    within = _TO_DO.get(f"{key} in a group") if check.group else None
-    return within or _TO_DO.get(key) or _TO_DO[question]
 
 
 def _bound_kept(summary: Summary, checks: Sequence[Check]) -> str:
