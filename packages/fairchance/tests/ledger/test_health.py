@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -281,34 +282,46 @@ def test_chances_are_those_of_the_recorded_draw(tmp_path):
 
 def test_missing_outcomes_that_hold_up_the_tests_are_named(plain, monkeypatch):
     record = {"status": "certified", "group": None, "message": ""}
-    rounds = tuple(replace(plain.rounds[0], round=t, records=(record,)) for t in range(1, 6))
+    last = replace(plain.rounds[0], records=(record,), held_up=({"group": None, "round": 1},))
     waits = NextTested(1, 2, 0, 0, None, 61, oldest=1, ids=("a17", "a18", "a19", "a20", "a21"))
-    held_up = replace(plain, rounds=rounds, promise=Promise(alpha=0.15, delta=0.1, maturity=1))
+    held_up = replace(plain, rounds=(last,), promise=Promise(alpha=0.15, delta=0.1, maturity=1))
     monkeypatch.setattr(type(plain), "next_tested", lambda *_: waits)
     (check,) = [one for one in check_health(held_up) if one.light != "green"]
     assert check.question == "tests"
     assert "Round 1 waits for the outcomes of 'a17', 'a18' and 3 more" in check.finding
     assert "patience" in check.meaning
-    waits = replace(waits, at_latest=9)  # patience ends the wait
+    waits = replace(waits, oldest=2)  # outcomes of round 1 arrived, and round 2 has its own time
     assert lights(held_up) == {}
 
 
-@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
-def test_an_outcome_that_never_comes_is_named(tmp_path):
-    classifier = certified(learner=LogisticRegression())
-    program, _, batches = started(f"sqlite:///{tmp_path}/ledger.db", classifier, n_rounds=4)
-    for one in batches:
-        decided = program.decide(one.people.X, sensitive_features=one.people.group)
+@pytest.mark.parametrize("certify", ["overall", "per_group"])
+def test_status_warns_of_missing_outcomes_in_the_same_round_as_decide(tmp_path, certify):
+    """Round 1 misses an outcome for long, then round 2; later rounds miss none."""
+    classifier = certified(learner=LogisticRegression(), certify=certify)
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    program, _, batches = started(url, classifier, n_batch=120, n_rounds=15)
+    warned, ambers, missing = [], [], {}
+    for t, one in enumerate(batches, start=1):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            decided = program.decide(one.people.X, sensitive_features=one.people.group)
+        named = [str(warning.message) for warning in caught]
+        warned += [t for text in named if "No round has entered the tests" in text]
         known = decided.accepted.copy()
-        if decided.round == 1:
-            missing = np.flatnonzero(known)[2]
-            name, known[missing] = str(decided.ids[missing]), False
+        if t <= 2:
+            silent = np.flatnonzero(known & (one.people.group == "A"))[2]
+            missing[t], known[silent] = decided.ids[silent], False
+        tests = [check for check in check_health(program.summary()) if check.question == "tests"]
+        ambers += [t for check in tests if check.light == "amber"]
+        oldest = min(missing)
+        waits = f"ound {oldest} waits for the outcome of '{missing[oldest]}'"
+        assert all(waits in check.finding for check in tests)
         program.observe(decided.ids[known], one.outcome[known])
-    (check,) = [one for one in check_health(program.summary()) if one.question == "tests"]
-    assert check.light == "amber"
-    assert f"Round 1 waits for the outcome of '{name}' and enters the tests once" in check.finding
-    program.withdraw([decided.ids.dtype.type(name)])
-    assert ("tests", "") not in lights(program.summary())
+        if t == 8:
+            program.withdraw([missing.pop(1)])
+            assert ("tests", "") not in lights(program.summary())
+    assert warned == ambers
+    assert warned == [7, 8, 14, 15]
 
 
 def test_recorded_differences_of_recent_rounds_are_shown(plain):

@@ -606,8 +606,9 @@ def _waiting(summary: Summary) -> Iterator[tuple[bool, str]]:
         next_in = summary.next_tested(record.get("group"))
         if next_in is None:
             continue
-        since = len(summary.rounds) - (next_in.oldest + (summary.promise.maturity or 0))
-        held_up = next_in.at_latest is None and bool(next_in.ids) and since >= _RECENT
+        # The engine's own answer: a summary does not know when the last round entered the tests.
+        missed = {"group": record.get("group"), "round": next_in.oldest}
+        held_up = missed in summary.rounds[-1].held_up
         if held_up or record.get("status") == "pilot":
             start = "" if record.get("group") is None else f"for {record['group']}, "
             text = f"{start}{waiting_message(next_in)}{known_outcomes_message(next_in)}."

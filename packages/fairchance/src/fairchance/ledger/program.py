@@ -486,6 +486,7 @@ class Program:
     ) -> Decisions:
         """Decide a new batch and append it; ``groups`` are the sensitive features as stored."""
         classifier = state.classifier
+        held_up = _held_up(classifier)  # before the round is decided, as ``decide`` warns
         decided: Decisions = classifier.decide(
             encoded.X,
             sensitive_features=sensitive_features,
@@ -510,6 +511,7 @@ class Program:
             **record_policy(writer, classifier, self.by),
             **({"about": about} if about else {}),
             **({"unlike": [one.as_dict() for one in decided.unlike]} if decided.unlike else {}),
+            **({"held_up": held_up} if held_up else {}),
         }
         names = list(map(str, decided.ids.tolist()))
         facts = Facts(
@@ -1178,6 +1180,12 @@ def _unique(names: Sequence[str]) -> list[str]:
 def _deployed_rungs(classifier: Any) -> tuple[DeployedRung, ...]:
     """Return what decided the last round of the certified method; nothing for other methods."""
     return classifier.deployed_ if isinstance(classifier, CertifiedClassifier) else ()
+
+
+def _held_up(classifier: Any) -> list[dict[str, Any]]:
+    """Return the certificates whose tests are held up, and by which round."""
+    awaited = classifier.awaited_ if isinstance(classifier, CertifiedClassifier) else ()
+    return [{"group": one.group, "round": one.round} for one in awaited if one.held_up]
 
 
 def _check_name(what: str, name: Any) -> None:

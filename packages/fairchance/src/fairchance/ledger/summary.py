@@ -186,6 +186,9 @@ class RoundSummary:
     awaited, awaited_by_group
         Number of outcomes that the tests of a certificate wait for, in all and, if groups are
         counted, by group; not of overridden or erased applicants.
+    held_up
+        Certificates whose tests were held up when the round was decided, so that ``decide`` warned:
+        the group, as records name it, and the round whose outcomes were missing.
     """
 
     round: int
@@ -210,6 +213,7 @@ class RoundSummary:
     n_hardly: int
     awaited: int
     awaited_by_group: dict[str, int]
+    held_up: tuple[dict[str, Any], ...]
 
     @property
     def n_accepted(self) -> int:
@@ -724,6 +728,7 @@ def _round(
         n_hardly=says["chance"]["n_hardly"],
         awaited=outcomes.pending - (erased_pending(entry) if tested and outcomes.pending else 0),
         awaited_by_group=counts.pending_by_group() if tested else {},
+        held_up=tuple(says.get("held_up", ())),
     )
 
 

@@ -111,11 +111,14 @@ class AwaitedOutcomes:
         The oldest round that is not in the tests.
     ids
         Its accepted applicants without an outcome.
+    held_up
+        Whether so few have kept all rounds out of the tests for so long that ``decide`` warns.
     """
 
     group: Any
     round: int
     ids: tuple[Any, ...]
+    held_up: bool
 
 
 @dataclass(frozen=True)
@@ -735,20 +738,19 @@ class CertifiedClassifier(DecidingClassifier):
     def awaited_(self) -> tuple[AwaitedOutcomes, ...]:
         """The missing outcomes that tests wait for, at most one entry per certificate."""
         check_is_fitted(self, "_rounds")
-        awaited = ((z, *engine.awaited()) for z, engine in enumerate(self._engines))
+        awaited = ((z, engine, *engine.awaited()) for z, engine in enumerate(self._engines))
         return tuple(
-            AwaitedOutcomes(self._group_name(z), number, tuple(ids.tolist()))
-            for z, number, ids in awaited
+            AwaitedOutcomes(self._group_name(z), number, tuple(ids.tolist()), engine.is_held_up)
+            for z, engine, number, ids in awaited
             if ids.size
         )
 
     def _warn_if_held_up(self) -> None:
         """Warn if tests have waited long for a few outcomes, which may never arrive."""
-        names = [self._group_name(z) for z, engine in enumerate(self._engines) if engine.is_held_up]
         waits = [
             f"round {awaited.round} waits for the outcomes of {named(awaited.ids)}"
             for awaited in self.awaited_
-            if awaited.group in names
+            if awaited.held_up
         ]
         if waits:
             warnings.warn(
