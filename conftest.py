@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# The same examples on every machine; HYPOTHESIS_PROFILE=default looks for new ones.
+# The same examples on every machine; HYPOTHESIS_PROFILE=default looks for new ones. No profile
+# limits time, which a busy machine exceeds.
 settings.register_profile("same", derandomize=True)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+profile = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+slow = [HealthCheck.too_slow]
+settings.register_profile("any speed", profile, deadline=None, suppress_health_check=slow)
+settings.load_profile("any speed")
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -218,7 +218,7 @@ def eta_by_definition(people, exploit, y):
     people=st.lists(applicant, min_size=1, max_size=40),
     exploit=st.lists(st.booleans(), min_size=N_CELLS, max_size=N_CELLS),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_eta_is_its_definition(people, exploit):
     good, bad = eta(counts_of(people), np.array(exploit))
     assert good == pytest.approx(eta_by_definition(people, exploit, 1))
@@ -226,7 +226,7 @@ def test_eta_is_its_definition(people, exploit):
 
 
 @given(people=st.lists(applicant, min_size=1, max_size=40))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_without_weights_outcomes_are_counted(people):
     good, bad = eta(counts_of(people), np.ones(N_CELLS, bool), "none")
     observed = [pair for pair in people if pair[1] is not None]

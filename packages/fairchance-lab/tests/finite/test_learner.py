@@ -140,7 +140,7 @@ def group_without_good():
 @pytest.mark.parametrize("hypothesis", CLASSES)
 @example(*group_without_good())
 @given(domain=domains(), demand=demands())
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 def test_fit_is_the_best_of_its_class(hypothesis, domain, demand):
     good, bad, group = domain
     fit = best_classifier(good, bad, group, hypothesis=hypothesis, gap=0, **demand)
@@ -161,7 +161,7 @@ def test_fit_is_the_best_of_its_class(hypothesis, domain, demand):
 
 
 @given(domain=domains(), demand=demands())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_infeasible_groups_do_not_affect_others(domain, demand):
     good, bad, group = domain
     demand = demand | {"constraints": "per_group", "fairness": None}
@@ -301,7 +301,7 @@ def allowed_shared(f, good, bad, demand):
 
 @pytest.mark.parametrize("hypothesis", ["cells", "threshold"])
 @given(domain=shared_domains(), demand=demands())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_shared_fit_is_the_best_function_of_cells(hypothesis, domain, demand):
     good, bad = domain
     fit = best_classifier(good, bad, hypothesis=hypothesis, gap=0, **demand)

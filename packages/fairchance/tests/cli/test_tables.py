@@ -313,7 +313,7 @@ cells = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(cells, st.integers(-9, 9)), min_size=1, max_size=8))
 def test_text_survives_a_round_trip_and_is_no_formula(tmp_path_factory, rows):
     path = str(tmp_path_factory.mktemp("out") / "out.csv")

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairchance.core.budget import ExploitOnly, FdrBudget, PowerSchedule
@@ -106,7 +106,6 @@ def test_schedules_return_positive_numbers(value):
         FdrBudget(exploit=Wrong()).alpha_exploit(7)
 
 
-@settings(deadline=None)
 @given(budgets(), st.integers(1, 60), st.integers(0, 10_000))
 def test_number_explored_is_that_of_the_paper(budget, round, n_exploit):
     exact = (
@@ -123,7 +122,6 @@ def test_sums_of_decimal_fractions_are_whole_people():
     assert FdrBudget(0.15, 0.064, slack=0.001).allot(1, 30, 0.0, 99) == (3, 0.0)
 
 
-@settings(deadline=None)
 @given(budgets(), st.integers(1, 60), st.integers(1, 10_000), st.integers(0, 10_000))
 def test_a_batch_keeps_alpha_even_if_all_explored_are_bad(budget, round, n_exploit, n_candidates):
     n_explore, _ = budget.allot(round, n_exploit, 0.0, n_candidates)
@@ -131,7 +129,6 @@ def test_a_batch_keeps_alpha_even_if_all_explored_are_bad(budget, round, n_explo
     assert bad <= budget.alpha * (n_exploit + n_explore) + 2 * ROUNDING
 
 
-@settings(deadline=None)
 @given(budgets(), rounds)
 def test_a_run_never_explores_more_than_its_budgets(budget, run):
     carried = earned = bad = accepted = 0.0

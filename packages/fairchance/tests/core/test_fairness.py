@@ -40,7 +40,7 @@ DEFINITIONS["EqualizedOdds"] = (
 
 
 @pytest.mark.parametrize("kind", parities.FAMILY)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(people=st.lists(person, min_size=1, max_size=12))
 def test_rates_against_brute_force(kind, people):
     decisions, outcomes, weight, group = (np.array(c) for c in zip(*people, strict=True))

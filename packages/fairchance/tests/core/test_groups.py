@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairchance.core.groups import Attributes
@@ -55,7 +55,6 @@ people_of_three = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(past=people_of_three, new=people_of_three)
 def test_codes_against_a_dictionary(past, new):
     attributes, codes = Attributes.of(np.array(past, dtype=object), len(past))
@@ -121,7 +120,6 @@ def test_values_that_cannot_be_groups_are_refused():
 # Metrics.
 
 
-@settings(deadline=None)
 @given(
     people=st.lists(
         st.tuples(

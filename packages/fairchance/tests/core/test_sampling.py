@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
@@ -134,7 +134,6 @@ def cases(draw):
     return Case(size, n_draw, group, raw / raw.sum())
 
 
-@settings(deadline=None)
 @given(cases(), st.integers(1, 10**6))
 def test_every_draw_keeps_its_promises(case, round):
     draw = case.in_round(round)
@@ -162,7 +161,6 @@ def test_every_draw_keeps_its_promises(case, round):
         assert np.all(counts <= np.ceil(quotas - 1e-9))
 
 
-@settings(deadline=None)
 @given(cases(), st.integers(1, 1000), st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_matter(case, round, random):
     order = np.array(random.sample(range(case.n), case.n))

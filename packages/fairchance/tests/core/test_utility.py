@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairchance.core.utility import Accuracy, PositiveRate, Revenue, Utility
@@ -55,7 +55,6 @@ def test_booleans_are_read_as_zero_and_one():
     assert np.array_equal(Revenue(2, 5).of(accepted, good), Revenue(2, 5).of(ACCEPTED, OUTCOMES))
 
 
-@settings(deadline=None)
 @given(st.tuples(amounts, amounts, amounts, amounts), shares, shares)
 def test_expected_is_the_sum_over_the_four_cases(gamma, a, p):
     utility = Utility(*gamma)
@@ -64,7 +63,6 @@ def test_expected_is_the_sum_over_the_four_cases(gamma, a, p):
     assert utility.expected([a], [p])[0] == pytest.approx(enumerated, abs=1e-9)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 2)), min_size=1))
 def test_group_means_average_to_the_mean(people):
     accepted, outcomes, group = (np.array(column) for column in zip(*people, strict=True))

@@ -415,7 +415,7 @@ def test_no_rows(how, least):
     difference=st.sampled_from([None, 0.0, 0.1, 0.5]),
     loss=st.sampled_from([0.5, 1.0, 5.0]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_properties(rows, max_fdr, difference, loss):
     score, outcome, weight, group = (np.array(column) for column in zip(*rows, strict=True))
     fairness = None if difference is None else SelectionRateParity(difference)
@@ -436,7 +436,7 @@ def test_properties(rows, max_fdr, difference, loss):
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_windows_are_searched_like_a_loop_would(data):
     n = data.draw(st.integers(1, 20))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))

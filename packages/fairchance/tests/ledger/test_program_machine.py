@@ -304,7 +304,7 @@ class ProgramMachine(RuleBasedStateMachine):
 
 def play(kind, *, lives, steps):
     machine = type("Machine", (ProgramMachine,), {"kind": kind})
-    options = settings(max_examples=lives, stateful_step_count=steps, deadline=None)
+    options = settings(max_examples=lives, stateful_step_count=steps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LearningWarning)
         run_state_machine_as_test(machine, settings=options)

@@ -185,7 +185,7 @@ def assert_same_in_every_way(one, other):
 
 
 @pytest.mark.parametrize("name", PLAIN | READING_FITS)
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=2)
 @given(seed=st.integers(0, 1000))
 def test_audit_no_group_changes_anything(name, seed):
     kind, options = (PLAIN | READING_FITS)[name]
@@ -217,7 +217,7 @@ def test_aware_groups_do_change_decisions(name):
 
 
 @pytest.mark.parametrize("name", PLAIN)
-@settings(max_examples=2, deadline=None)
+@settings(max_examples=2)
 @given(seed=st.integers(0, 1000))
 def test_blind_groups_of_those_decided_on_change_nothing_without_a_constraint(name, seed):
     kind, options = PLAIN[name]

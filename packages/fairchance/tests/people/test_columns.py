@@ -72,7 +72,7 @@ def every_kind(columns):
 
 
 @given(tables(), st.sampled_from([(), ("?",), ("?", 3.0)]))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_same_table_gives_the_same_matrix_whatever_its_kind(columns, words):
     first, *others = every_kind(columns)
     if all(value is None for values in columns.values() for value in values):
@@ -85,7 +85,7 @@ def test_the_same_table_gives_the_same_matrix_whatever_its_kind(columns, words):
 
 
 @given(tables(), st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_order_of_rows_does_not_matter(columns, random):
     frame = every_kind(columns)[0]
     order = list(range(len(frame)))
@@ -99,7 +99,6 @@ texts = st.lists(st.sampled_from([*"abcdefgh"]), min_size=20, max_size=60)
 
 
 @given(texts, st.lists(st.sampled_from([*"abcdefghxyz"]), min_size=1, max_size=20))
-@settings(deadline=None)
 def test_codes_and_their_expansion_are_those_of_scikit_learn(history, batch):
     often = sorted(text for text in set(history) if history.count(text) >= 5)
     assume(often)
@@ -127,7 +126,6 @@ numbers = st.lists(
 
 
 @given(numbers, numbers)
-@settings(deadline=None)
 def test_missing_numbers_become_medians_as_in_scikit_learn(history, batch):
     past, new = np.array([[1.0, 1.0], *history]), np.array(batch)
     learned = TableColumns.of(past)

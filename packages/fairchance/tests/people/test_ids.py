@@ -50,7 +50,6 @@ def undo_keyed_bits(value: int, key: int) -> int:
     return (undo_shift(value, 30) * pow(ODD, -1, 2**64) & LOW_64) ^ key
 
 
-@settings(deadline=None)
 @given(st.integers(0, LOW_64), st.integers(0, LOW_64))
 def test_keyed_bits_can_be_undone(bits, key):
     mixed = keyed_bits(np.array([bits], np.uint64), np.uint64(key))
@@ -196,7 +195,6 @@ def batches(draw):
     return [ids[a:b] for a, b in itertools.pairwise(edges)]
 
 
-@settings(deadline=None)
 @given(batches(), st.lists(st.integers(0, LOW_64), max_size=5))
 def test_index_against_a_dict(parts, strangers):
     index, known = IdIndex(), {}
@@ -262,7 +260,7 @@ def is_spelled_well(name):
     return bool(name) and ends and seen and unicodedata.normalize("NFC", name) == name
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.text(st.sampled_from(LETTERS), max_size=4), min_size=1, max_size=5))
 def test_spelling_is_checked_for_each_id(names):
     wrong = [one for one in names if not is_spelled_well(one)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fairchance.errors import InputError, UnknownIdError
@@ -65,7 +65,6 @@ def store(request: Any) -> PeopleStore:
     return store
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=12))
 def test_rows_grow_and_keep_their_positions(sizes):
     rows, first, rounds = ApplicantRows({"round": np.int32(0), "p": -1.0, "q": 0.0}), 0, []
@@ -139,7 +138,6 @@ def test_only_accepted_applicants_get_a_slot(store):
             store.rejected["outcome"]
 
 
-@settings(deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(["integers", "strings"]))
 def test_order_of_rows_and_of_outcomes_does_not_matter(random, kind):
     names = np.arange(24) if kind == "integers" else np.array([f"p{i}" for i in range(24)])
@@ -274,7 +272,6 @@ def test_rounds_wait_until_they_are_complete_or_mature(store):
         assert not np.isin(rows["round"][rows.counted((1, 3))], (1, 3)).any()
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(0, 29), min_size=1), st.booleans())
 def test_forgotten_applicants_are_gone_and_others_stay(gone, keep_rejected):
     store, ids = PeopleStore(2, {"p": 0.0}, keep_rejected=keep_rejected), np.arange(30)

@@ -47,7 +47,7 @@ labelled = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     rows=labelled,
     parity=st.sampled_from(list(parities.FAMILY)),

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
@@ -163,7 +163,7 @@ def test_outcomes_of_the_rejected_change_nothing(name):
     assert all(map(equal, decisions(flip=False), decisions(flip=True)))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @pytest.mark.filterwarnings("ignore:No threshold keeps")  # whoever is accepted
 @given(seed=st.integers(0, 2**32), names=st.sampled_from(["integers", "strings"]))
 def test_order_of_rows_does_not_matter(seed, names):
@@ -204,7 +204,7 @@ def test_order_of_rows_does_not_matter(seed, names):
 
 
 @pytest.mark.filterwarnings("ignore:No threshold keeps")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(parts=st.lists(st.integers(0, 10_000), min_size=1, max_size=5), seed=st.integers(0, 99))
 def test_observing_in_parts_and_in_any_order_equals_observing_at_once(parts, seed):
     world = lender_world(seed, n_history=300, n_batch=150, n_rounds=3)
