@@ -76,15 +76,23 @@ def postgres():
             server.cleanup()
 
 
+@pytest.fixture
+def new_database(postgres):
+    """Return a function that makes an empty database of PostgreSQL and returns its URL."""
+    import psycopg  # noqa: PLC0415
+
+    def make():
+        server, name = postgres.get_uri(), f"ledger{next(_numbers)}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return server.replace("/postgres?", f"/{name}?")
+
+    return make
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
     """Return the URL of an empty database, on both backends unless a test names one."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.db"
-    import psycopg  # noqa: PLC0415
-
-    server = request.getfixturevalue("postgres").get_uri()
-    name = f"ledger{next(_numbers)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return server.replace("/postgres?", f"/{name}?")
+    return request.getfixturevalue("new_database")()
