@@ -21,7 +21,7 @@ from fairchance import (
 )
 from fairchance.core.budget import ExploitOnly
 from fairchance.errors import InputError
-from fairchance.ledger.config_classifiers import CLASSIFIERS, PARTIAL
+from fairchance.methods.options import CLASSIFIERS, PARTIAL
 from fairchance.simulate.populations import Lender
 from fairchance.simulate.run import run
 from fairchance_lab.baselines.base import CODE, ICML, OURS, PAPER, RELEASED

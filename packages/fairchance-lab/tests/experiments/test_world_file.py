@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from fairchance.cli.app import app
 from fairchance.cli.options import PAPER_LETTERS
 from fairchance.errors import InputError
-from fairchance.ledger.config_classifiers import CLASSIFIERS, PARTIAL
+from fairchance.methods.options import CLASSIFIERS, PARTIAL
 from fairchance.simulate.people import Table
 from fairchance.simulate.populations import Lender
 from fairchance_lab.datasets import CATALOGUE

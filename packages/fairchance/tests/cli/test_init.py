@@ -25,7 +25,7 @@ from fairchance.errors import InputError
 from fairchance.ledger import Program, SqlLedger, verify
 from fairchance.ledger.config import example_config as shipped_example
 from fairchance.ledger.config import read_config
-from fairchance.ledger.config_classifiers import CLASSIFIERS, LIMITS, build_classifier
+from fairchance.methods.options import CLASSIFIERS, LIMITS, build_classifier
 from sentences import one_sentence
 
 URL = "sqlite:///lender.db"

@@ -16,7 +16,7 @@ from fairchance.errors import InputError
 from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.ledger import Program, verify
 from fairchance.ledger.config import Labels, Roles, example_config, read_config
-from fairchance.ledger.config_classifiers import CLASSIFIERS, LIMITS
+from fairchance.methods.options import CLASSIFIERS, LIMITS
 from fairchance_lab.experiments.world_file import read_world_file
 from sentences import one_sentence
 

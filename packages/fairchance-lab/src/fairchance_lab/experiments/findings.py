@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fairchance.ledger.config_classifiers import PAPER_TEXT
+from fairchance.methods.options import PAPER_TEXT
 from fairchance.words import amount, counted, percent
 from fairchance_lab.experiments import tables
 from fairchance_lab.experiments.certificates import records_of

@@ -18,15 +18,15 @@ from typing import Any, Literal, NamedTuple
 from fairchance.core.coverage import SummedAcceptance
 from fairchance.core.strategies import ScoreWeighted
 from fairchance.errors import InputError, to_install
-from fairchance.ledger.config_classifiers import (
+from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
+from fairchance.methods.certified.classifier import CertifiedClassifier
+from fairchance.methods.options import (
     PAPER_TEXT,
     PARTIAL,
     build_classifier,
     why_useless,
     with_paper_text,
 )
-from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
-from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.simulate.run import Method
 from fairchance.simulate.worlds import Past, World
 from fairchance_lab.baselines.base import CODE, OURS, Baseline

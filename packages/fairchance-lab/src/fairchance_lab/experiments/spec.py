@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from fairchance.core.utility import Revenue, Utility
 from fairchance.errors import InputError
-from fairchance.ledger.config_classifiers import CLASSIFIERS, PARTIAL
-from fairchance.ledger.config_values import NUMBER
+from fairchance.methods.option_values import NUMBER
+from fairchance.methods.options import CLASSIFIERS, PARTIAL
 from fairchance_lab.datasets import CATALOGUE
 from fairchance_lab.experiments.world_spec import WorldSpec
 from fairchance_lab.paper.released import check_switches

@@ -8,7 +8,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from fairchance.errors import InputError
-from fairchance.ledger.config_classifiers import with_paper_text
+from fairchance.methods.options import with_paper_text
 from fairchance_lab.paper.released import DEVIATIONS, applicable_switches
 
 __all__ = [

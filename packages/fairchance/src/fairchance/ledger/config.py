@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import re
 import secrets
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import resources
@@ -17,39 +18,53 @@ from typing import Any
 from fairchance.core.sizes import read_toml
 from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, check_program_name
-from fairchance.ledger.config_classifiers import (
-    CLASSIFIERS,
-    LIMITS,
-    build_classifier,
-)
-from fairchance.ledger.config_values import (
-    CURRENCY,
-    LABELS,
-    NUMBER,
-    TEXT,
-    TEXTS,
-    WHOLE,
-    ChoiceValue,
-)
 from fairchance.ledger.retention import MONTHS, MOST_MONTHS
+from fairchance.methods.option_values import FLAG, NUMBER, TEXT, WHOLE, ChoiceValue, PlainValue
+from fairchance.methods.options import CLASSIFIERS, LIMITS, build_classifier
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
 
+_MOST_CURRENCY = 4  # characters
+
+
+def _is_label(value: Any) -> bool:
+    return any(kind.fits(value) for kind in (TEXT, NUMBER, FLAG))
+
+
+def _is_currency(value: Any) -> bool:
+    return (
+        TEXT.fits(value)
+        and len(value) <= _MOST_CURRENCY
+        and all(c.isalpha() or unicodedata.category(c) == "Sc" for c in value)
+    )
+
+
+_TEXTS = PlainValue(
+    'a list of names, such as ["income", "age"]',
+    lambda value: isinstance(value, list) and all(map(TEXT.fits, value)),
+)
+_LABELS = PlainValue(
+    'a label, or a list such as ["repaid", "closed"]',
+    lambda value: all(map(_is_label, value)) if isinstance(value, list) else _is_label(value),
+)
+_CURRENCY = PlainValue(
+    'a code or a symbol of at most four characters, such as "EUR" or "€"', _is_currency
+)
 # Which features may be missing: those that are missing in the history, all, or none.
 MISSING = ("as-in-history", "anywhere", "refuse")
 _TABLES: dict[str, dict[str, Any]] = {
-    "program": {"name": TEXT, "currency": CURRENCY},
+    "program": {"name": TEXT, "currency": _CURRENCY},
     "columns": {
         "id": TEXT,
         "outcome": TEXT,
         "accepted": TEXT,
-        "groups": TEXTS,
-        "features": TEXTS,
-        "text": TEXTS,
-        "missing_values": LABELS,
+        "groups": _TEXTS,
+        "features": _TEXTS,
+        "text": _TEXTS,
+        "missing_values": _LABELS,
         "missing": ChoiceValue(MISSING),
     },
-    "outcomes": {"good": LABELS, "bad": LABELS, "indeterminate": LABELS},
+    "outcomes": {"good": _LABELS, "bad": _LABELS, "indeterminate": _LABELS},
     "classifier": {},  # by its kind
     "limits": LIMITS,
     "checks": {"stop": NUMBER, "warn": NUMBER},

@@ -1,4 +1,7 @@
-"""Classifiers, built from the tables [classifier], [limits] and [checks] of a configuration."""
+"""Classifiers, built from words: the tables [classifier], [limits] and [checks] of a file.
+
+Programs read the tables from their configuration, experiments from the file of a world.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ from fairchance.core.strategies import EqualGroups, GroupShare, ScoreWeighted, U
 from fairchance.core.utility import Accuracy, PositiveRate, Revenue
 from fairchance.errors import InputError
 from fairchance.learners.logistic import ConstrainedLogistic
-from fairchance.ledger.config_values import (
+from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier, check_settings
+from fairchance.methods.certified.classifier import CertifiedClassifier
+from fairchance.methods.certified.rules import check_certified_settings
+from fairchance.methods.option_values import (
     FLAG,
     NUMBER,
     TEXT,
@@ -36,9 +42,6 @@ from fairchance.ledger.config_values import (
     TableList,
     TableValue,
 )
-from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier, check_settings
-from fairchance.methods.certified.classifier import CertifiedClassifier
-from fairchance.methods.certified.rules import check_certified_settings
 from fairchance.people.likeness import Checks
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The types of values in a configuration, with their names in error messages.
+"""The types of values that options take, with their names in error messages.
 
 Each type has ``description``, ``fits(value)``, and ``read(name, value)``, which returns the value
 or raises ``InputError`` with the name of the key.
@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import difflib
 import math
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from fairchance.errors import InputError
 
-__all__ = ["CURRENCY", "FLAG", "LABELS", "NUMBER", "TEXT", "TEXTS", "WHOLE"]
+__all__ = ["FLAG", "NUMBER", "TEXT", "WHOLE"]
 __all__ += ["AnyOf", "ChoiceValue", "PlainValue", "TableList", "TableValue"]
-
-_MOST_CURRENCY = 4  # characters
 
 
 @dataclass(frozen=True)
@@ -27,8 +24,8 @@ class PlainValue:
 
     Examples
     --------
-    >>> WHOLE.read("[retention] months", 25)
-    25
+    >>> WHOLE.read("[classifier] maturity", 2)
+    2
     """
 
     description: str
@@ -152,31 +149,7 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _is_label(value: Any) -> bool:
-    return _is_text(value) or _is_number(value) or isinstance(value, bool)
-
-
-def _is_label_or_labels(value: Any) -> bool:
-    return _is_label(value) or (isinstance(value, list) and all(map(_is_label, value)))
-
-
-def _is_currency(value: Any) -> bool:
-    return (
-        _is_text(value)
-        and len(value) <= _MOST_CURRENCY
-        and all(c.isalpha() or unicodedata.category(c) == "Sc" for c in value)
-    )
-
-
 TEXT = PlainValue("text in quotes", _is_text)
-TEXTS = PlainValue(
-    'a list of names, such as ["income", "age"]',
-    lambda value: isinstance(value, list) and all(map(_is_text, value)),
-)
-LABELS = PlainValue('a label, or a list such as ["repaid", "closed"]', _is_label_or_labels)
-CURRENCY = PlainValue(
-    'a code or a symbol of at most four characters, such as "EUR" or "€"', _is_currency
-)
 NUMBER = PlainValue("a number", _is_number)
 WHOLE = PlainValue("a whole number", _is_whole)
 FLAG = PlainValue("true or false", lambda value: isinstance(value, bool))
