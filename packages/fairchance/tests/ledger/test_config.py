@@ -179,25 +179,6 @@ PARTIAL = [
     ),
     ("explore = false", {"budget": fc.ExploitOnly()}),
     (
-        "paper_text = true",
-        {
-            "constrain_fit": True,
-            "coverage": fc.SumOfG(),
-            "weight_cap": None,
-            "first_round": "cut",
-        },
-    ),
-    (
-        'paper_text = true\ncoverage = "mean-past-score"\nstrategy = "group-share"',
-        {
-            "constrain_fit": True,
-            "coverage": fc.MeanPastScore(),
-            "strategy": fc.GroupShare(reading="product"),
-            "weight_cap": None,
-            "first_round": "cut",
-        },
-    ),
-    (
         'first_round = "learned"\nconstrain_fit = true',
         {"first_round": "learned", "constrain_fit": True},
     ),

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from fairchance.methods.options import PAPER_TEXT
 from fairchance.words import amount, counted, percent
 from fairchance_lab.experiments import tables
 from fairchance_lab.experiments.certificates import records_of
@@ -35,6 +34,7 @@ from fairchance_lab.paper.published import (
     published_table,
 )
 from fairchance_lab.paper.released import SWITCHES, count_deviations
+from fairchance_lab.paper.text import PAPER_TEXT
 
 __all__ = ["best_variant", "certificate_findings", "exploration_findings", "failures"]
 __all__ += ["group_findings", "listed", "nothing_found", "paper_findings", "round_findings"]

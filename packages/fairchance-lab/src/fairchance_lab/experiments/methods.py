@@ -20,13 +20,7 @@ from fairchance.core.strategies import ScoreWeighted
 from fairchance.errors import InputError, to_install
 from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
 from fairchance.methods.certified.classifier import CertifiedClassifier
-from fairchance.methods.options import (
-    PAPER_TEXT,
-    PARTIAL,
-    build_classifier,
-    why_useless,
-    with_paper_text,
-)
+from fairchance.methods.options import PARTIAL, build_classifier, why_useless
 from fairchance.simulate.run import Method
 from fairchance.simulate.worlds import Past, World
 from fairchance_lab.baselines.base import CODE, OURS, Baseline
@@ -50,6 +44,7 @@ from fairchance_lab.baselines.reject_inference import Extrapolation, FuzzyAugmen
 from fairchance_lab.baselines.wei import WeiBootstrap, WeiFinite
 from fairchance_lab.baselines.yang import BoundedExploration
 from fairchance_lab.experiments.spec import NO_VARIANTS, Experiment, Goal, Options, Variants
+from fairchance_lab.paper.text import PAPER_TEXT, with_paper_text
 
 __all__ = [
     "ABLATIONS",

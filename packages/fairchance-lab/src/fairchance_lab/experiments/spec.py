@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from fairchance.core.utility import Revenue, Utility
 from fairchance.errors import InputError
-from fairchance.methods.option_values import NUMBER
+from fairchance.methods.option_values import FLAG, NUMBER
 from fairchance.methods.options import CLASSIFIERS, PARTIAL
 from fairchance_lab.datasets import CATALOGUE
 from fairchance_lab.experiments.world_spec import WorldSpec
@@ -30,7 +30,7 @@ __all__ = [
     "written",
 ]
 
-Options = Mapping[str, Any]  # keys of a program's [classifier] table
+Options = Mapping[str, Any]  # keys of a program's [classifier] table, and paper_text
 Variants = Mapping[str, Options]
 NO_VARIANTS: Variants = MappingProxyType({})
 
@@ -67,12 +67,12 @@ class Goal:
 
 
 def read_options(given: Options, where: str, also: Iterable[str] = ()) -> dict[str, Any]:
-    """Return options of Algorithm 1's methods, checked: keys of a program's [classifier] table.
+    """Return options of Algorithm 1's methods, checked.
 
     Parameters
     ----------
     given
-        The options.
+        The options: keys of a program's [classifier] table, and ``paper_text``.
     where
         Where they are, for messages.
     also
@@ -84,6 +84,7 @@ def read_options(given: Options, where: str, also: Iterable[str] = ()) -> dict[s
     {'weight_cap': 'none', 'coverage': 'sum-of-g'}
     """
     known = {name: kind for name, kind in CLASSIFIERS[PARTIAL].items() if name not in _NOT_OPTIONS}
+    known["paper_text"] = FLAG
     for name in given:
         if name not in known:
             names = [*also, *known]

@@ -8,8 +8,8 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from fairchance.errors import InputError
-from fairchance.methods.options import with_paper_text
 from fairchance_lab.paper.released import DEVIATIONS, applicable_switches
+from fairchance_lab.paper.text import with_paper_text
 
 __all__ = [
     "ALPHA",

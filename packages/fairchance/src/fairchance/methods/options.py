@@ -47,11 +47,9 @@ from fairchance.people.likeness import Checks
 __all__ = [
     "CLASSIFIERS",
     "LIMITS",
-    "PAPER_TEXT",
     "PARTIAL",
     "build_classifier",
     "why_useless",
-    "with_paper_text",
 ]
 
 _CERTIFIED, PARTIAL = "certified", "partial-feedback"
@@ -106,14 +104,6 @@ _IGNORED: dict[str, tuple[tuple[str, Any], ...]] = {
 }
 # What kind = "partial-feedback" uses if no key names another.
 _OWN = {"strategy": "score-weighted", "coverage": "summed-acceptance"}
-# What the paper's text says where our defaults differ; ``paper_text = true`` sets these.
-PAPER_TEXT: dict[str, Any] = {
-    "constrain_fit": True,
-    "coverage": "sum-of-g",
-    "strategy_reading": "product",
-    "weight_cap": _NONE,
-    "first_round": "cut",
-}
 
 _COMMON: dict[str, Any] = {
     "kind": ChoiceValue((_CERTIFIED, PARTIAL)),
@@ -152,7 +142,6 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
     },
     PARTIAL: {
         **_COMMON,
-        "paper_text": FLAG,
         "alpha_exploit": NUMBER,
         "alpha_exploit_start": NUMBER,
         "alpha_exploit_power": NUMBER,
@@ -243,7 +232,6 @@ def build_classifier(
     >>> build_classifier({"kind": "certified", "alpha": 0.1, "seed": 7}, {})
     CertifiedClassifier(alpha=0.1, random_state=7)
     """
-    settings = with_paper_text(settings)
     for key in settings:
         reason = why_useless(key, settings)
         if reason:
@@ -280,27 +268,6 @@ def build_classifier(
     plain = PartialFeedbackClassifier(**options)
     check_settings(plain)
     return plain
-
-
-def with_paper_text(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with the paper's choices in place of ``paper_text``, if that is on.
-
-    Keys that are set stay as they are, and choices without an effect beside them are left out.
-
-    Examples
-    --------
-    >>> with_paper_text({"paper_text": True, "coverage": "mean-past-score", "weights": "none"})
-    {'constrain_fit': True, 'coverage': 'mean-past-score', 'first_round': 'cut', 'weights': 'none'}
-    """
-    own = {key: value for key, value in settings.items() if key != "paper_text"}
-    if not settings.get("paper_text"):
-        return own
-    together = PAPER_TEXT | own
-    return {
-        key: value
-        for key, value in together.items()
-        if key in own or not why_useless(key, together)
-    }
 
 
 def why_useless(key: str, settings: Mapping[str, Any]) -> str:
