@@ -7,10 +7,9 @@ export OMP_NUM_THREADS = 1
 
 .PHONY: demo german test test-product test-lab test-long browser tutorial bench size lint clean
 
-demo: .venv/experiments  ## a past that overlooked a group: which methods notice, with two reports
+demo: .venv/experiments  ## a past that overlooked a group: which methods notice, with a report
 	@rm -rf demo  # results of older code would be refused
-	@$(BIN)/fairchance simulate examples/worlds/demo.toml --out demo --ledger sqlite:///demo/ledger.db
-	@$(BIN)/fairchance report sqlite:///demo/ledger.db --out demo/program.html
+	@$(BIN)/fairchance simulate examples/worlds/demo.toml --out demo
 
 german: .venv/dev  ## everything on German credit: all methods, each option alone, the released code
 	$(BIN)/fairchance reproduce german --methods all --quick --repetitions 4 --out results/german/all

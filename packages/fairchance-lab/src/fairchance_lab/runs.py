@@ -26,15 +26,8 @@ from rich.progress import (
 )
 
 from fairchance.cli.files.csv_files import arrow, csv_bytes
-from fairchance.cli.files.tables import check_apart, ledger_files
-from fairchance.cli.options import (
-    PAPER_LETTERS,
-    VERIFICATION_FAILED,
-    Paired,
-    RunOptions,
-    names,
-    progress,
-)
+from fairchance.cli.files.tables import check_apart
+from fairchance.cli.options import PAPER_LETTERS, Paired, RunOptions, names, progress
 from fairchance.cli.output import (
     Console,
     binary_output,
@@ -174,16 +167,11 @@ def rows_drawn(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
 
 
 def run_and_report(
-    experiment: Experiment, options: RunOptions, ledger: str | None, output: str, paired: Paired
+    experiment: Experiment, options: RunOptions, output: str, paired: Paired
 ) -> None:
     """Run an experiment, write its report and tables, and print the results in a format."""
     json = output == "json"
     paired.check(experiment.methods)
-    if ledger is not None:
-        for name in _RUN_FILES:
-            place = _folder(experiment, options) / name
-            check_apart("results", place, "the ledger", ledger_files(ledger), "folder")
-        check_recordable_at(experiment, ledger, _folder(experiment, options))
     before = _content(_folder(experiment, options) / "results.parquet")
     results, source, folder = run_or_resume(experiment, options, quiet=json)
     page = folder / "report.html"
@@ -194,7 +182,6 @@ def run_and_report(
             write_tables([results], folder / "tables")
             write_report([results], page, folder / "figures")
     n_drawn, again = rows_drawn(experiment, source)
-    proof = None if ledger is None else recorded_run(experiment, source, results, ledger, json)
     shown = [overview(results, at) for at in range(len(results.settings))]
     tested = paired_tables(results, paired)
     if json:
@@ -211,7 +198,6 @@ def run_and_report(
                 "certificates": results.certificates,
                 "failures": [asdict(failure) for failure in results.failures],
             }
-            | ({} if proof is None else {"ledger": proof})
         )
     elif output != "text":
         print_tables(tested or shown, output)
@@ -224,8 +210,6 @@ def run_and_report(
         for line in again:
             console.print(line, style="dim")
         console.print(f"Report: {page.resolve()}", soft_wrap=True)
-        if proof is not None:
-            console.print(verification_message(proof), soft_wrap=True)
     exit_if_empty(results)
 
 
@@ -307,52 +291,6 @@ def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
         return client(scheduler, timeout=10)
     except (OSError, ValueError) as error:
         raise InputError(f"no Dask scheduler answers at {scheduler}: {error}.") from error
-
-
-def check_recordable_at(experiment: Experiment, url: str, folder: Path) -> None:
-    """Raise if the first method cannot be recorded there, before anything runs."""
-    from fairchance.ledger.database import connect, read_url  # noqa: PLC0415
-    from fairchance_lab.experiments.on_ledger import check_recordable  # noqa: PLC0415 - an extra
-
-    check_recordable(experiment)
-    file = Path(read_url(url).database or "").absolute()
-    # The run creates its own folder, so a ledger in that folder cannot be opened yet.
-    if not file.is_relative_to(folder.absolute()):
-        connect(url, make=True).dispose()  # creates nothing yet
-
-
-def recorded_run(
-    experiment: Experiment, source: Any, results: Results, url: str, json: bool
-) -> dict[str, Any]:
-    """Run the first method of an experiment through a ledger; return its verification."""
-    from fairchance_lab.experiments.on_ledger import run_on_ledger  # noqa: PLC0415 - an extra
-
-    with progress("once more, through a ledger", json):
-        result = run_on_ledger(experiment, source, results, url)
-    if result.problem is not None:
-        print_error(result.problem)
-        raise typer.Exit(VERIFICATION_FAILED)
-    return {
-        "url": url,
-        "program": experiment.methods[0],
-        "entries": result.n_entries,
-        "decisions": result.n_decisions,
-        "checkpoint": str(result.head),
-    }
-
-
-def verification_message(proof: dict[str, Any]) -> str:
-    """Describe the verification of a recorded run.
-
-    Examples
-    --------
-    >>> verification_message({"url": "sqlite:///a.db", "entries": 3, "decisions": 1500})
-    'Ledger: sqlite:///a.db (3 entries verified, 1,500 decisions made again)'
-    """
-    return (
-        f"Ledger: {proof['url']} ({counted(proof['entries'], 'entry', 'entries')} verified, "
-        f"{counted(proof['decisions'], 'decision')} made again)"
-    )
 
 
 def asked_tables(results: Results) -> list[ReportTable]:

@@ -90,11 +90,6 @@ def test_missing_table(lender, made, words, tmp_path):
             "compare world.toml --methods ,",
             "--methods must name at least one method, got ','; fairchance methods lists them.",
         ),
-        (
-            "simulate world.toml --jobs 1 --ledger nonsense",
-            "a ledger lives at sqlite:///file or postgresql://host/database, got 'nonsense'; pass "
-            "one of these.",
-        ),
     ],
 )
 def test_wrong_paths_are_refused_before_anything_runs(words, sentence, tmp_path):
@@ -289,17 +284,6 @@ def test_example_configuration_replaces_nothing(lender):
     for name in ("lender.db", "dangling.toml"):
         assert "exists and is not overwritten" in refused("init", "--example", "-o", name)
     assert is_there(lender)
-
-
-@pytest.mark.parametrize("name", ["lock", "settings.json", "results.parquet", "report.html"])
-def test_results_of_a_run_never_replace_its_ledger(named, name):
-    program = named(name)
-    Path("world.toml").write_text(WORLD)
-    words = ("simulate", "world.toml", "--jobs", 1, "--out", ".", "--ledger")
-    assert refused(*words, f"sqlite:///{name}") == (
-        f"results would replace the ledger in {name!r}; choose another folder."
-    )
-    assert is_there(program)
 
 
 def test_results_of_a_run_never_replace_its_data(tmp_path, monkeypatch):

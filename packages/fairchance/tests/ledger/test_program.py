@@ -16,7 +16,10 @@ from fairchance.errors import InputError, LedgerError, UnknownIdError, Untrusted
 from fairchance.ledger import summarise
 from fairchance.ledger.program import Program
 from fairchance.ledger.verification.walk import verify
+from fairchance.simulate.feedback import Feedback, Geometric
+from fairchance.simulate.run import run
 from ledger_worlds import algorithm_1, certified, same, started
+from small_worlds import lender_world
 
 SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
 
@@ -39,6 +42,42 @@ def test_a_program_decides_as_its_classifier_in_any_process(url, make):
                 twin.observe(ids, outcomes)
             waiting.clear()
     assert repr(Program.open(url).classifier.rounds_) == repr(twin.rounds_)
+
+
+class Recorded:
+    """A program as a method of the simulator."""
+
+    def __init__(self, program):
+        self.program, self.n_batches = program, 0
+
+    def decide(self, X, **options):
+        self.n_batches += 1
+        name = f"round {self.n_batches}"
+        return self.program.decide(X, batch=name, unlike_history=True, **options)
+
+    def observe(self, ids, outcomes):
+        self.program.observe(ids, outcomes, unlike_expected=True)
+
+    correct = observe  # in a ledger, the latest outcome counts
+
+
+@pytest.mark.filterwarnings("ignore:A corrected outcome had been tested")
+@pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_a_program_decides_as_its_classifier_in_a_simulation(url, make):
+    """Outcomes are late, missing, wrong and corrected."""
+    late = Feedback(Geometric(0.5), missing=0.1, wrong=0.1, corrected_after=2)
+    world = lender_world(3, n_batch=150, n_rounds=5, feedback=late)
+    past = world.history()
+    history = {"accepted": past.accepted, "sensitive_features": past.people.group}
+    twin = make().fit(past.people.X, past.outcomes, **history)
+    program = Program.create(url, make(), past.people.X, past.outcomes, **history)
+    for first, second in zip(run(twin, world), run(Recorded(program), world), strict=True):
+        assert same(first.decided, second.decided)
+    assert repr(program.classifier.rounds_) == repr(twin.rounds_)
+    assert len(twin.corrections_) > 0
+    assert repr(program.classifier.corrections_) == repr(twin.corrections_)
+    verification = verify(program.ledger)
+    assert (verification.problem, verification.n_decisions) == (None, 5 * 150)
 
 
 def test_a_recorded_batch_is_answered_from_the_record(url):

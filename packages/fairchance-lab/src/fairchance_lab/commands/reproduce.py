@@ -20,7 +20,6 @@ from fairchance.cli.options import (
     Latex,
     Markdown,
     Methods,
-    OnRecord,
     Out,
     Paired,
     PaperText,
@@ -72,7 +71,6 @@ def reproduce(
     scheduler: Scheduler = None,
     out: Out = None,
     fresh: Fresh = False,
-    ledger: OnRecord = None,
     against: Against = None,
     exact: Exact = False,
     see: See = None,
@@ -110,4 +108,4 @@ def reproduce(
         experiment = with_set(experiment, set_, paper_text, vary)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
         paired = Paired(against, exact, see)
-        run_and_report(experiment, options, ledger, output, paired)
+        run_and_report(experiment, options, output, paired)

@@ -19,7 +19,6 @@ from fairchance.cli.options import (
     Latex,
     Markdown,
     Methods,
-    OnRecord,
     Out,
     Paired,
     PaperText,
@@ -52,7 +51,6 @@ def simulate(
     scheduler: Scheduler = None,
     out: Out = None,
     fresh: Fresh = False,
-    ledger: OnRecord = None,
     against: Against = None,
     exact: Exact = False,
     see: See = None,
@@ -78,4 +76,4 @@ def simulate(
             experiment = with_methods(experiment, asked)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
         paired = Paired(against, exact, see)
-        run_and_report(experiment, options, ledger, output, paired)
+        run_and_report(experiment, options, output, paired)

@@ -41,7 +41,6 @@ __all__ = [
     "MaybeLedgerUrl",
     "Methods",
     "MostRefused",
-    "OnRecord",
     "Out",
     "Paired",
     "PaperText",
@@ -183,14 +182,6 @@ Fresh = Annotated[
     typer.Option("--fresh", help="Start again, and move existing results aside."),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the whole experiment.")]
-OnRecord = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger",
-        metavar="URL",
-        help="Run the first method again through a new ledger at this URL, and verify it.",
-    ),
-]
 
 # Options of programs on a ledger
 
