@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.test_tables import from_counts, make_results
+from fairchance.methods.options import CLASSIFIERS, PARTIAL
 from fairchance.simulate.populations import Lender
 from fairchance_lab.experiments import findings, tables
 from fairchance_lab.experiments.all_tables import (
@@ -203,6 +204,10 @@ def test_failures_have_seeds_and_are_left_out_of_means(rng):
     assert "1004, …); it has no numbers" in sentence
 
 
+def test_every_option_has_a_meaning():
+    assert {*findings.MEANINGS} == {*CLASSIFIERS[PARTIAL]} - {"kind", "alpha", "seed"}
+
+
 def test_a_varied_option_in_sentences_and_tables():
     """A method that the option does not change is shown once."""
     world = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
@@ -221,8 +226,7 @@ def test_a_varied_option_in_sentences_and_tables():
     assert "α = 15 % and slack = 0.0 and 0.001" in findings.what_was_run(results)
     text = said(findings.settings(results))
     for words in (
-        "coverage = mean-past-score (by the mean of past scores, as in the paper's experiments), "
-        "for plain and mine.",
+        "coverage = mean-past-score (how the exploit region is found), for plain and mine.",
         "strategy_reading = product (",
         "), for mine.",
         "“mine” is explore-fair with weight_cap = 7 (the largest weight of an outcome).",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from functools import cache
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -36,7 +33,7 @@ from fairchance_lab.paper.published import (
 from fairchance_lab.paper.released import SWITCHES, count_deviations
 from fairchance_lab.paper.text import PAPER_TEXT
 
-__all__ = ["best_variant", "certificate_findings", "exploration_findings", "failures"]
+__all__ = ["MEANINGS", "best_variant", "certificate_findings", "exploration_findings", "failures"]
 __all__ += ["group_findings", "listed", "nothing_found", "paper_findings", "round_findings"]
 __all__ += ["settings", "thousands", "varied_findings", "what_was_run"]
 
@@ -58,6 +55,43 @@ _DELAYS = {
     "between": "after {least} to {most} rounds",
     "geometric": "after {mean} rounds on average",
     "by-outcome": "after {good} rounds if good, after {bad} if bad",
+}
+# What an option of Algorithm 1's methods decides.
+MEANINGS = {
+    "utility": "the value of decisions",
+    "strategy": "the applicants who are explored",
+    "strategy_beta": "the part of g that does not depend on the score",
+    "strategy_floor": "the lowest score that counts as itself",
+    "strategy_reading": "how g and the share of a group are combined",
+    "learner": "the model of a good outcome",
+    "maturity": "rounds until outcomes are final",
+    "noise": "how often outcomes are recorded wrongly",
+    "group_mode": "what groups are used for",
+    "group_as_feature": "whether the group is a feature",
+    "attributes": "whether attributes are compared together or apart",
+    "alpha_exploit": "the part of α for the exploit region",
+    "alpha_exploit_start": "that part in round 1",
+    "alpha_exploit_power": "how fast that part grows",
+    "reserve": "the part of α that is left to exploration",
+    "slack": "the slack of the bound and of the selection rate",
+    "min_selection_rate": "the smallest accepted share of the exploit region",
+    "explore": "whether anyone is explored",
+    "coverage": "how the exploit region is found",
+    "coverage_threshold": "where the exploit region begins",
+    "coverage_reference_size": "applicants in a full round",
+    "fairness": "the rate that must be similar in all groups",
+    "fairness_difference": "the largest difference between groups",
+    "fairness_ratio": "the smallest ratio between groups",
+    "fairness_in": "where similar rates are enforced",
+    "thresholds": "one threshold, or one for each group",
+    "constraints": "where the bound on mistakes holds",
+    "split": "the outcomes that scores and thresholds are learned from",
+    "operating_point": "how the rule is found",
+    "weights": "the weights of outcomes",
+    "weight_cap": "the largest weight of an outcome",
+    "min_outcomes": "own outcomes before thresholds rest on them alone",
+    "first_round": "how round 1 decides",
+    "constrain_fit": "whether the fit holds the constraints, too",
 }
 
 
@@ -162,19 +196,9 @@ def _feedback(world: dict[str, Any]) -> Iterator[str]:
         yield f"The world changes from round to round: {changes.replace('_', ' ')}."
 
 
-@cache
-def _meanings() -> dict[str, str]:
-    """Return what an option means, by its key and by "key = value"."""
-    file = resources.files("fairchance.ledger").joinpath("program_example.toml")
-    lines = re.findall(r"(?m)^# ((\w+) = (.+?))  # (.+)$", file.read_text(encoding="utf-8"))
-    meanings = {key: meaning for _, key, _, meaning in reversed(lines)}
-    return meanings | {pair.replace('"', ""): meaning for pair, _, _, meaning in lines}
-
-
 def _option(key: str, value: Any) -> str:
-    pair = f"{key} = {written(value)}"
-    meaning = _meanings().get(pair, _meanings().get(key, ""))
-    return f"{pair} ({meaning})" if meaning else pair
+    meaning = MEANINGS.get(key, "an option of another version")  # of stored results
+    return f"{key} = {written(value)} ({meaning})"
 
 
 def _options(results: Results) -> list[str]:
