@@ -25,8 +25,7 @@ from fairchance.cli.pages.page import (
     write,
 )
 from fairchance.errors import InputError
-from fairchance.ledger.health import LIGHTS
-from fairchance.words import counted, percent
+from fairchance.words import LIGHTS, counted, percent
 from fairchance_lab.experiments import findings, tables
 from fairchance_lab.experiments.all_tables import all_tables
 from fairchance_lab.experiments.certificates import records_of

@@ -6,9 +6,10 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-__all__ = ["amount", "counted", "date", "days", "first_of", "people", "percent", "percents"]
-__all__ += ["share", "shortened", "times"]
+__all__ = ["LIGHTS", "amount", "counted", "date", "days", "first_of", "people", "percent"]
+__all__ += ["percents", "share", "shortened", "times"]
 
+LIGHTS = ("red", "amber", "green")  # how a check came out, the worst first
 _NAMED = 2  # names in a sentence
 _SHOWN = 40  # characters of a value in a message
 _TINY = 1e-5  # shares below it are written as such

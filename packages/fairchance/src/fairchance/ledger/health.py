@@ -37,12 +37,11 @@ from fairchance.ledger.summary import (
     far_fewer,
 )
 from fairchance.people.likeness import Unlike
-from fairchance.words import counted, days, people, percent, share, times
+from fairchance.words import LIGHTS, counted, days, people, percent, share, times
 
-__all__ = ["LIGHTS", "PILOT_ADVICE", "TINY", "Check", "anytime_interval", "check_health"]
+__all__ = ["PILOT_ADVICE", "TINY", "Check", "anytime_interval", "check_health"]
 __all__ += ["known_outcomes_message", "verdict", "waiting_message"]
 
-LIGHTS = ("red", "amber", "green")
 PILOT_ADVICE = (
     "Go on deciding and observe outcomes as they arrive. If an outcome will never be known, "
     "withdraw the applicant, which counts as bad. α and δ are fixed: other values need a new "

@@ -25,10 +25,9 @@ from fairchance.cli.pages.page import (
     unchecked,
 )
 from fairchance.cli.pages.program import certificate_section, settings_section
-from fairchance.ledger.health import LIGHTS
 from fairchance.ledger.summary import Details, Summary
 from fairchance.ledger.verification.walk import Verification
-from fairchance.words import amount, counted, date, first_of, people, percent, percents
+from fairchance.words import LIGHTS, amount, counted, date, first_of, people, percent, percents
 
 __all__ = ["DECIDED", "GROUP_MEASURES", "LIMITS", "Audited", "audit_html", "audit_page"]
 __all__ += ["group_texts", "rounds_used", "verdict"]

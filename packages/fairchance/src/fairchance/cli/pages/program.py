@@ -30,12 +30,23 @@ from fairchance.cli.pages.page import (
 )
 from fairchance.core.metrics import exact_interval
 from fairchance.ledger.config import Labels
-from fairchance.ledger.health import LIGHTS, Check, check_health, waiting_message
+from fairchance.ledger.health import Check, check_health, waiting_message
 from fairchance.ledger.outcomes import UnlikeExpected
 from fairchance.ledger.retention import MONTHS, retention_months
 from fairchance.ledger.summary import Change, Details, Outcomes, Rejections, RoundSummary, Summary
 from fairchance.people.likeness import Unlike
-from fairchance.words import amount, counted, date, days, first_of, people, percent, percents, times
+from fairchance.words import (
+    LIGHTS,
+    amount,
+    counted,
+    date,
+    days,
+    first_of,
+    people,
+    percent,
+    percents,
+    times,
+)
 
 __all__ = ["certificate_section", "program_page", "settings_section", "write_program_report"]
 
