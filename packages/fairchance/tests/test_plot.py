@@ -248,6 +248,13 @@ def test_outcomes_groups_and_what_was_earned(played):
         assert explored["value"][0] == pytest.approx(seen[0][3].explored.mean(), rel=1e-4)
 
 
+def test_a_default_budget_has_a_line_at_alpha(rng):
+    X = rng.normal(size=(400, 2))
+    classifier = fc.PartialFeedbackClassifier(random_state=0).fit(X, X[:, 0] > 0)
+    classifier.decide(X)
+    assert [row["at"] for row in rows_of(plot.rounds(classifier), "at")] == [0.15]
+
+
 def test_what_cannot_be_drawn_is_said(played):
     for wrong in (object(), fc.PartialFeedbackClassifier()):
         with pytest.raises(InputError, match=type(wrong).__name__):

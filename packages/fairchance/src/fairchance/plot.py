@@ -161,9 +161,8 @@ def _of_classifier(clf: Any) -> _Run:
                 row = {"attribute": attribute, "group": str(value), "people": n}
                 mine = counted((number > 0) & (level_of[group] == level) & told)
                 groups.append(row | {"accepted": accepted} | mine)
-    alpha = clf.alpha if hasattr(clf, "alpha") else getattr(clf.budget, "alpha", None)
     by_group = _by_group(records.values())
-    return _Run(rounds, groups, by_group, alpha, clf.utility or Accuracy())
+    return _Run(rounds, groups, by_group, clf.bound_, clf.utility or Accuracy())
 
 
 def _of_summary(summary: Any) -> _Run:

@@ -19,6 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairchance import (
+    CertifiedClassifier,
     ConstrainedLogistic,
     FdrBudget,
     MeanPastScore,
@@ -26,8 +27,9 @@ from fairchance import (
     PerGroup,
 )
 from fairchance.errors import InputError
+from fairchance.methods.estimator import DecidingClassifier
 from fairchance.simulate.populations import Lender
-from fairchance_lab import FiniteClassifier
+from fairchance_lab import FiniteClassifier, ManyClassClassifier
 
 # No expected failures: the list scikit-learn offers for them is not used.
 ESTIMATORS = [
@@ -78,6 +80,20 @@ def test_in_a_pipeline_and_a_grid_search_with_routed_metadata(history):
         silent = make_pipeline(StandardScaler(), PartialFeedbackClassifier())
         with pytest.raises(Exception, match="not explicitly set as requested"):
             silent.fit(X, y, accepted=accepted)
+
+
+def test_the_bound_is_known_before_and_after_fit(history):
+    X, y, accepted, _ = history
+    for classifier, alpha in (
+        (PartialFeedbackClassifier(), 0.15),
+        (PartialFeedbackClassifier(budget=FdrBudget(0.2)), 0.2),
+        (CertifiedClassifier(alpha=0.1), 0.1),
+        (FiniteClassifier(), 0.15),
+        (ManyClassClassifier(), 0.15),
+    ):
+        assert classifier.bound_ == alpha
+        assert classifier.fit(X, y, accepted=accepted).bound_ == alpha
+    assert DecidingClassifier().bound_ is None
 
 
 def test_score_reads_outcomes_of_the_accepted_only(history):

@@ -277,6 +277,7 @@ class FiniteClassifier(DecidingClassifier):
     ----------
     classes_ : outcome labels.
     groups_ : group values by code, None without groups.
+    bound_ : α, the bound on mistakes; known before ``fit``, too.
     rounds_ : the record of each round, a tuple of ``FiniteRound``.
     policies_ : f_t, EXPLOIT_t, g and acceptance probabilities by cell, a tuple of ``CellPolicy``.
     counts_ : counts by cell, ``CellCounts``.
@@ -899,6 +900,11 @@ class FiniteClassifier(DecidingClassifier):
     @property
     def _rule(self) -> CellCoverage:
         return as_cell_coverage(self.coverage)
+
+    @property
+    def bound_(self) -> float:
+        """α of the budget, known before ``fit``, too."""
+        return self._budget.alpha
 
     @property
     def _budget(self) -> FdrBudget:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from fairchance.core.budget import FdrBudget
 from fairchance.errors import InputError
 from fairchance.words import percent
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:  # an extra, and slow to import
 
 __all__ = [
     "CAUTION",
-    "alpha_and_delta",
     "mistakes_so_far",
     "mistakes_so_far_message",
     "recorded_already",
@@ -32,14 +30,6 @@ CAUTION = (
     "Late outcomes are not a random part of all outcomes, so an interval describes only the "
     "outcomes known so far."
 )
-
-
-def alpha_and_delta(classifier: Any) -> tuple[float | None, float | None]:
-    """Return a classifier's bound α on mistakes, and δ if it gives certificates."""
-    if hasattr(classifier, "delta"):
-        return classifier.alpha, classifier.delta
-    budget = getattr(classifier, "budget", None) or FdrBudget()
-    return getattr(budget, "alpha", None), None
 
 
 @contextmanager

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from fairchance.core.budget import FdrBudget
 from fairchance.errors import InputError
 from fairchance.frames import as_array, column, plain
 from fairchance.ledger.base import STATES, HeadCounts, Reader, Standing
@@ -194,7 +193,7 @@ def compare_outcomes(
     reader
         The record before the outcomes.
     classifier
-        The program's classifier, which may have α.
+        The program's classifier; without a bound α, first outcomes are not compared.
     standing, states
         The record of the applicants, and their new outcomes.
     checks
@@ -222,7 +221,7 @@ def _first_unlike(
     rounds: NDArray[np.int64],
     checks: Checks,
 ) -> UnlikeExpected | None:
-    bad, of, alpha = int((now == "bad").sum()), now.size, _alpha(classifier)
+    bad, of, alpha = int((now == "bad").sum()), now.size, classifier.bound_
     if of < _ENOUGH or alpha is None:
         return None
     expected = max(alpha, 1 - float(np.nan_to_num(score, nan=1.0).mean()))
@@ -255,13 +254,6 @@ def _known_unlike(
         return None
     bad, expected = int((now == "bad").sum()), float((before == "bad").mean())
     return UnlikeExpected(bad, of, expected, True, int(changed.sum()))
-
-
-def _alpha(classifier: Any) -> float | None:
-    """Return the bound on mistakes; None if a classifier has none."""
-    if hasattr(classifier, "budget"):
-        classifier = FdrBudget() if classifier.budget is None else classifier.budget
-    return getattr(classifier, "alpha", None)
 
 
 def _known_outcomes(reader: Reader, counts: HeadCounts) -> list[tuple[int, int]]:

@@ -680,7 +680,7 @@ def _promise(
         budget = FdrBudget() if classifier.budget is None else classifier.budget
     utility = getattr(classifier, "utility", None)
     return Promise(
-        alpha=getattr(classifier if budget is None else budget, "alpha", None),
+        alpha=classifier.bound_,
         delta=getattr(classifier, "delta", None),
         budget=budget if hasattr(budget, "explore_share") else None,
         utility=utility if isinstance(utility, Utility) else None,

@@ -82,6 +82,11 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Whether text, dates and missing values are read."""
         return False
 
+    @property
+    def bound_(self) -> float | None:
+        """α, the bound on mistakes, known before ``fit``, too; None without a bound."""
+        return None
+
     def _begin(self, *history: Any) -> None:
         """Start on a copy, so that a history with an error leaves the classifier as it was."""
         fresh = copy.copy(self)

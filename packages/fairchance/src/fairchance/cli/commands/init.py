@@ -33,7 +33,6 @@ from fairchance.cli.files.rows import (
 )
 from fairchance.cli.files.tables import check_apart, file_name, ledger_files, read_sent
 from fairchance.cli.input_checks import check_column_names, refuse_ambiguous_ids
-from fairchance.cli.messages import alpha_and_delta
 from fairchance.cli.options import (
     By,
     Json,
@@ -238,8 +237,7 @@ def _start(
         else:
             created = Program.create(url, classifier, X, y, **given, name=name, by=by, about=about)
             checkpoint = str(created.checkpoint())
-    alpha = alpha_and_delta(classifier)[0]
-    _report(name, alpha, checkpoint, history, configuration, place, notes, json)
+    _report(name, classifier.bound_, checkpoint, history, configuration, place, notes, json)
 
 
 def _check_new(url: str, name: str) -> None:

@@ -257,6 +257,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
     ----------
     classes_ : outcome labels.
     groups_ : group values, in the order of ``Round.thresholds``.
+    bound_ : α, the bound on mistakes; known before ``fit``, too.
     rounds_ : a ``Round`` for each round.
     policies_ : the logged policies, a tuple of ``LoggedPolicy``.
     deployed_ : the policy of the last round, a ``Deployed``.
@@ -878,6 +879,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
         needed = f.likelihood.reads_group
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
         return features, group
+
+    @property
+    def bound_(self) -> float:
+        """α of the budget, known before ``fit``, too."""
+        return self._budget.alpha
 
     @property
     def _budget(self) -> FdrBudget:

@@ -248,6 +248,7 @@ class CertifiedClassifier(DecidingClassifier):
     ----------
     classes_ : outcome labels.
     groups_ : group values.
+    bound_ : α, the bound on mistakes; known before ``fit``, too.
     rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
     deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
     awaited_ : the outcomes that tests wait for, a tuple of ``AwaitedOutcomes``.
@@ -707,6 +708,11 @@ class CertifiedClassifier(DecidingClassifier):
             if rows.size:
                 score[rows] = self._likelihood(z).score(features[rows], group[rows])
         return self._per_class(score)
+
+    @property
+    def bound_(self) -> float:
+        """α, the bound on mistakes, known before ``fit``, too."""
+        return self.alpha
 
     @property
     def rounds_(self) -> Records[CertifiedRound]:
