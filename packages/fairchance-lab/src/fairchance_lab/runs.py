@@ -25,7 +25,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from fairchance.cli.files.csv_files import arrow, csv_bytes
+from fairchance.cli.files.csv_files import csv_bytes
 from fairchance.cli.files.tables import check_apart
 from fairchance.cli.options import PAPER_LETTERS, Paired, RunOptions, names, progress
 from fairchance.cli.output import (
@@ -37,6 +37,7 @@ from fairchance.cli.output import (
     print_table,
 )
 from fairchance.errors import InputError, to_install, visible
+from fairchance.extras import arrow
 from fairchance.simulate.people import Table
 from fairchance.words import counted
 from fairchance_lab.experiments.all_tables import (

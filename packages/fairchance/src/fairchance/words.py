@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-__all__ = ["LIGHTS", "amount", "counted", "date", "days", "first_of", "people", "percent"]
-__all__ += ["percents", "share", "shortened", "times"]
+__all__ = ["LIGHTS", "amount", "counted", "date", "days", "first_of", "listed", "people"]
+__all__ += ["percent", "percents", "share", "shortened", "times"]
 
 LIGHTS = ("red", "amber", "green")  # how a check came out, the worst first
 _NAMED = 2  # names in a sentence
@@ -53,6 +53,17 @@ def first_of(names: Sequence[str]) -> str:
     """
     more = len(names) - _NAMED
     return " and ".join([*names[:_NAMED], *([f"{more} more"] if more > 0 else [])])
+
+
+def listed(names: Iterable[object]) -> str:
+    """Write names in quotes, separated by commas.
+
+    Examples
+    --------
+    >>> listed(["a", "b"])
+    "'a', 'b'"
+    """
+    return ", ".join(repr(name) for name in names)
 
 
 def times(n: int) -> str:

@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.simulate.people import Floats, Table
+from fairchance.words import listed
 from fairchance_lab.datasets.download import (
     DATA_VARIABLE,
     Folder,
@@ -33,8 +35,6 @@ from fairchance_lab.datasets.download import (
 from fairchance_lab.datasets.reading import (
     as_floats,
     check_choice,
-    listed,
-    pyarrow,
     read_columns,
     read_names,
     read_numbers,
@@ -276,7 +276,7 @@ def _read_persons(file: PersonFile, path: Path, columns: Iterable[str]) -> dict[
         file.check_row(dict(zip(header, first, strict=False)), path)
         with _open_csv(path) as stream:
             return read_numbers(stream, [column for column in columns if column in header])
-    except (*unusable, pyarrow().ArrowException) as error:
+    except (*unusable, arrow().ArrowException) as error:
         reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
         raise InputError(
             f"{path} cannot be read as a person file ({reason}); delete it and download {file.url} "

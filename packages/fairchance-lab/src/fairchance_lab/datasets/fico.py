@@ -10,6 +10,7 @@ import numpy as np
 from fairchance.errors import InputError
 from fairchance.simulate.finite import FiniteDomain
 from fairchance.simulate.people import Floats
+from fairchance.words import listed
 from fairchance_lab.datasets.download import (
     DATA_VARIABLE,
     Folder,
@@ -18,7 +19,6 @@ from fairchance_lab.datasets.download import (
     fetch,
     search_folders,
 )
-from fairchance_lab.datasets.reading import listed
 
 __all__ = ["FILES", "find_fico", "load_fico"]
 

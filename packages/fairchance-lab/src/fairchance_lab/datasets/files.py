@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.simulate.people import Floats, Table
+from fairchance.words import listed
 from fairchance_lab.datasets.reading import (
     as_floats,
     check_choice,
-    listed,
-    pyarrow,
     read_columns,
     read_names,
 )
@@ -167,7 +167,7 @@ def _group(column: Any, name: str) -> NDArray[np.str_]:
 
 def _encode_values(column: Any, name: str, role: str) -> tuple[NDArray[np.intp], list[Any]]:
     """Return the code of each row's value, and the values; raise if a value is missing."""
-    compute = pyarrow("compute")
+    compute = arrow("compute")
     lacking = int(compute.sum(compute.is_null(column, nan_is_null=True)).as_py())
     if lacking:
         raise InputError(
@@ -175,7 +175,7 @@ def _encode_values(column: Any, name: str, role: str) -> tuple[NDArray[np.intp],
             f"fill them in or leave the rows out."
         )
     coded = column.combine_chunks()
-    if not pyarrow().types.is_dictionary(coded.type):
+    if not arrow().types.is_dictionary(coded.type):
         coded = coded.dictionary_encode()
     used, codes = np.unique(coded.indices.to_numpy(), return_inverse=True)
     return codes, [coded.dictionary[int(i)].as_py() for i in used]
@@ -236,11 +236,11 @@ class _Encoder:
     def _matrix(
         self, columns: Mapping[str, Any], values: Mapping[str, list[str]], width: int
     ) -> Floats:
-        compute = pyarrow("compute")
+        compute = arrow("compute")
         X = np.zeros((len(next(iter(columns.values()))), width))
         first = 0
         for name, column in columns.items():
-            known = pyarrow().array(values.get(name, []), "string")
+            known = arrow().array(values.get(name, []), "string")
             numbers = compute.index_in(_as_text(column), known) if name in values else column
             if name not in values or self.categorical == "codes":
                 X[:, first] = self._numbers(name, numbers)
@@ -261,7 +261,7 @@ class _Encoder:
 
 def _is_text(name: str, column: Any) -> bool:
     """Tell text from numbers; raise for any other type."""
-    types, kind = pyarrow().types, column.type
+    types, kind = arrow().types, column.type
     kind = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return True
@@ -294,7 +294,7 @@ def check_finite(name: str, numbers: Floats, option: str) -> None:
 
 
 def _refuse_missing(columns: Mapping[str, Any]) -> None:
-    compute = pyarrow("compute")
+    compute = arrow("compute")
     counts = {
         name: int(compute.sum(compute.is_null(column, nan_is_null=True)).as_py())
         for name, column in columns.items()
@@ -319,4 +319,4 @@ def _distinct_values(name: str, column: Any, most: int | None) -> list[str]:
 
 
 def _as_text(column: Any) -> Any:
-    return column.cast(pyarrow().string())
+    return column.cast(arrow().string())

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.errors import InputError, UnavailableError
+from fairchance.extras import arrow
 from fairchance.simulate.people import Table
+from fairchance.words import listed
 from fairchance_lab.datasets.download import DATA_VARIABLE, Folder, cache_folder, find, reason_of
-from fairchance_lab.datasets.reading import as_floats, listed, pyarrow, read_columns, read_names
+from fairchance_lab.datasets.reading import as_floats, read_columns, read_names
 
 __all__ = ["PUBLIC", "PublicTable", "age_bands"]
 
@@ -191,7 +193,7 @@ def _read(path: Path) -> Columns:
         column = table[name]
         try:
             columns[name] = as_floats(column)
-        except pyarrow().ArrowInvalid:
+        except arrow().ArrowInvalid:
             columns[name] = np.array(["?" if v is None else str(v) for v in column.to_pylist()])
     return columns
 

@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
-from fairchance.errors import InputError, to_install
+from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.simulate.people import Floats
+from fairchance.words import listed
 
 __all__ = [
     "as_floats",
     "check_choice",
-    "listed",
-    "pyarrow",
     "read_columns",
     "read_names",
     "read_numbers",
 ]
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
-
-
-def listed(names: Iterable[object]) -> str:
-    """Return names in quotes, separated by commas.
-
-    Examples
-    --------
-    >>> listed(["a", "b"])
-    "'a', 'b'"
-    """
-    return ", ".join(repr(name) for name in names)
 
 
 def check_choice(option: str, value: object, allowed: Iterable[object]) -> None:
@@ -50,17 +38,6 @@ def check_choice(option: str, value: object, allowed: Iterable[object]) -> None:
         raise InputError(f"{option} must be one of {listed(allowed)}, got {value!r}.")
 
 
-def pyarrow(module: str = "") -> Any:
-    """Import and return pyarrow or a module of it."""
-    try:
-        return importlib.import_module(f"pyarrow.{module}" if module else "pyarrow")
-    except ImportError as error:
-        raise InputError(
-            f"reading this file needs pyarrow, which is not installed; {to_install('data')} "
-            f"installs it."
-        ) from error
-
-
 def read_names(path: Path) -> list[str]:
     """Return the names of a file's columns; raise if the file cannot be read as a table."""
     if not path.exists():
@@ -72,12 +49,12 @@ def read_names(path: Path) -> list[str]:
         )
     try:
         if _is_parquet(path):
-            names = pyarrow("parquet").read_schema(path).names
+            names = arrow("parquet").read_schema(path).names
         elif path.stat().st_size == 0:
             raise InputError(f"{path.name} is empty; it needs a line of column names and rows.")
         else:
             names = _csv(path).schema.names
-    except (OSError, pyarrow().ArrowException) as error:
+    except (OSError, arrow().ArrowException) as error:
         raise _unreadable(path, error) from error
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -91,17 +68,17 @@ def read_columns(path: Path, columns: list[str]) -> Any:
     """Return some columns of a file as a pyarrow table, with the types that pyarrow infers."""
     try:
         if _is_parquet(path):
-            return pyarrow("parquet").read_table(path, columns=columns)
+            return arrow("parquet").read_table(path, columns=columns)
         return _csv(path, columns, whole=True)
-    except (OSError, pyarrow().ArrowException) as error:
+    except (OSError, arrow().ArrowException) as error:
         raise _unreadable(path, error) from error
 
 
 def read_numbers(file: IO[bytes], columns: list[str]) -> dict[str, Floats]:
     """Return some numeric columns of an open csv file; missing values are NaN."""
-    arrow, csv = pyarrow(), pyarrow("csv")
+    csv = arrow("csv")
     convert = csv.ConvertOptions(
-        include_columns=columns, column_types=dict.fromkeys(columns, arrow.float64())
+        include_columns=columns, column_types=dict.fromkeys(columns, arrow().float64())
     )
     # Larger blocks than pyarrow's: survey files have hundreds of columns that are skipped.
     table = csv.read_csv(
@@ -112,12 +89,12 @@ def read_numbers(file: IO[bytes], columns: list[str]) -> dict[str, Floats]:
 
 def as_floats(column: Any) -> Floats:
     """Return a pyarrow column as floats; missing values are NaN."""
-    values: Floats = column.cast(pyarrow().float64()).to_numpy()
+    values: Floats = column.cast(arrow().float64()).to_numpy()
     return values
 
 
 def _csv(path: Path, columns: list[str] | None = None, *, whole: bool = False) -> Any:
-    csv = pyarrow("csv")
+    csv = arrow("csv")
     # Empty cells are missing in text columns too; quoted text is never missing, not even "NA".
     convert = csv.ConvertOptions(
         include_columns=columns, strings_can_be_null=True, quoted_strings_can_be_null=False

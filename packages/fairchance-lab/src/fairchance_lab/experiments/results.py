@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.errors import InputError, to_install
+from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.notebook import in_words
 from fairchance.words import counted
 
@@ -224,9 +225,8 @@ def _in_order(values: NDArray[Any]) -> tuple[Any, ...]:
 
 def write_results(results: Results, path: Path) -> None:
     """Write results to a parquet file, which appears complete or not at all."""
-    pa, parquet = _pyarrow()
     names = (*KEYS, *COUNTS, *(SHARES if results.judged else ()))
-    table = pa.table({name: results.columns[name] for name in names})
+    table = arrow().table({name: results.columns[name] for name in names})
     metadata = {"fairchance": json.dumps(results.about, sort_keys=True)}
     if results.certificates:
         metadata["certificates"] = json.dumps(results.certificates, allow_nan=False)
@@ -234,13 +234,13 @@ def write_results(results: Results, path: Path) -> None:
         metadata["failures"] = json.dumps([asdict(failure) for failure in results.failures])
     table = table.replace_schema_metadata(metadata)
     unfinished = path.with_name(path.name + ".part")
-    parquet.write_table(table, unfinished, compression="zstd")
+    arrow("parquet").write_table(table, unfinished, compression="zstd")
     unfinished.replace(path)
 
 
 def read_results(path: Path) -> Results:
     """Read results from a parquet file, or from the folder of a complete run."""
-    _, parquet = _pyarrow()
+    parquet = arrow("parquet")
     file = path / "results.parquet" if path.is_dir() else path
     if not file.is_file():
         unfinished = " (the run in that folder is not complete: start it again)" * path.is_dir()
@@ -265,14 +265,3 @@ def read_results(path: Path) -> Results:
     failures = tuple(Failure(**fields) for fields in json.loads(metadata.get(b"failures", b"[]")))
     certificates = tuple(json.loads(metadata.get(b"certificates", b"[]")))
     return Results(columns, json.loads(about), certificates, failures)
-
-
-def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow as pa  # noqa: PLC0415 (an extra)
-        import pyarrow.parquet as parquet  # noqa: PLC0415
-    except ImportError as error:
-        raise InputError(
-            f"results files need pyarrow; {to_install('experiments')} installs it."
-        ) from error
-    return pa, parquet

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from fairchance.audit.evaluate import Evaluation, Gap, Measured, shown, shown_range
-from fairchance.cli.files.csv_files import arrow
 from fairchance.cli.files.tables import write_table, write_whole
 from fairchance.cli.options import writing
 from fairchance.cli.output import Console, plain_data, print_table
+from fairchance.extras import arrow
 from fairchance.words import counted, percent, percents
 
 __all__ = ["ESTIMATORS", "MEASURES", "NO_MIXTURE", "as_data", "as_table", "estimates_table"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.cli.files.csv_files import arrow
 from fairchance.cli.files.refusals import Refusals
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.words import people, shortened
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 
 from fairchance.cli.commands.verify import as_data as verification_data
 from fairchance.cli.evaluations import as_table, estimates_table, measured_range, measured_value
-from fairchance.cli.files.csv_files import arrow, csv_bytes
+from fairchance.cli.files.csv_files import csv_bytes
 from fairchance.cli.files.tables import umask
 from fairchance.cli.options import writing
 from fairchance.cli.output import plain_data
@@ -30,6 +30,7 @@ from fairchance.cli.pages.audit import (
 from fairchance.cli.pages.page import Table
 from fairchance.cli.pages.program import certificate_section, settings_section
 from fairchance.errors import InputError, visible
+from fairchance.extras import arrow
 from fairchance.words import counted, date, people
 
 __all__ = ["NAMES", "check_folder", "escaped", "files_of", "write_folder"]

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.core.groups import Attributes
-from fairchance.errors import InputError, LedgerError, to_install
+from fairchance.errors import InputError, LedgerError
+from fairchance.extras import arrow
 from fairchance.frames import as_array, check_columns, is_frame, is_missing, plain, without_mask
 from fairchance.ledger.base import PeopleRows, to_json
 from fairchance.people.ids import as_ids
@@ -179,7 +180,7 @@ class FeatureColumns:
     def _table(self, matrix: NDArray[Any], words: list[list[str | None]]) -> Any:
         if self.names is None:
             return matrix
-        pa = _arrow()
+        pa = arrow()
         numeric = dict(zip(self._numeric(), matrix.T, strict=True))
         text = dict(zip(self.texts, words, strict=True))
         return pa.table(
@@ -368,7 +369,7 @@ def _decode_groups(names: tuple[str, ...] | None, values: Sequence[str | None]) 
     columns = [list(column) for column in zip(*(row or nothing for row in rows), strict=True)]
     if names is not None:
         parts = [np.array(column, dtype=object)[codes] for column in columns]
-        return _arrow().table(dict(zip(names, parts, strict=True)))
+        return arrow().table(dict(zip(names, parts, strict=True)))
     if len(columns) == 1:
         return np.array(columns[0])[codes]
     return np.array(columns, dtype=object).T[codes]
@@ -436,14 +437,3 @@ def _check_surrogates(what: str, texts: Sequence[str]) -> None:
             f"{what} must not hold half a surrogate pair, which no database keeps, got "
             f"{error.object[error.start]!r}; remove it."
         ) from error
-
-
-def _arrow() -> Any:
-    try:
-        import pyarrow as pa  # noqa: PLC0415 - an extra
-    except ImportError as error:
-        raise InputError(
-            f"a ledger of applicants with named columns needs pyarrow; {to_install('ledger')} "
-            f"installs it."
-        ) from error
-    return pa

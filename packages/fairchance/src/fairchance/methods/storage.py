@@ -27,6 +27,7 @@ import fairchance
 from fairchance.core.saved import SAVED
 from fairchance.core.sizes import unzipped, zipped
 from fairchance.errors import InputError, UntrustedError
+from fairchance.extras import arrow
 from fairchance.frames import is_frame
 from fairchance.methods.estimator import DecidingClassifier
 from fairchance.methods.stored_trees import check_trees
@@ -207,12 +208,12 @@ class _Writer:
         return {"ref": position}
 
     def _frame(self, frame: Any) -> Any:
-        pa = _arrow()
+        ipc = arrow("ipc")
         table = nw.from_native(frame, eager_only=True)
         sink = io.BytesIO()
-        arrow = table.to_arrow()
-        with pa.ipc.new_file(sink, arrow.schema) as stream:
-            stream.write_table(arrow)
+        columns = table.to_arrow()
+        with ipc.new_file(sink, columns.schema) as stream:
+            stream.write_table(columns)
         kind = table.implementation.value
         return {"frame": self._file(sink.getvalue(), "arrow"), "backend": kind}
 
@@ -268,7 +269,7 @@ class _Reader:
         if "skops" in entry:
             return load_estimator(self._files.pop(entry["skops"]), self._trusted)
         if "frame" in entry:
-            with _arrow().ipc.open_file(io.BytesIO(self._files.pop(entry["frame"]))) as stream:
+            with arrow("ipc").open_file(io.BytesIO(self._files.pop(entry["frame"]))) as stream:
                 table = nw.from_native(stream.read_all(), eager_only=True)
             if entry["backend"] == "pandas":
                 return table.to_pandas()
@@ -283,17 +284,6 @@ class _Reader:
         for name, field in entry["fields"].items():
             made.__dict__[name] = self.decode(field)
         return made
-
-
-def _arrow() -> Any:
-    try:
-        import pyarrow as pa  # noqa: PLC0415
-        import pyarrow.ipc  # noqa: PLC0415
-    except ImportError as error:
-        raise InputError(
-            "saving or loading raw columns needs pyarrow; install it with: pip install pyarrow"
-        ) from error
-    return pa
 
 
 def dump_estimator(estimator: Any) -> bytes:

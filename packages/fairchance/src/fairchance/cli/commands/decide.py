@@ -19,7 +19,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from fairchance.cli.files.csv_files import arrow
 from fairchance.cli.files.refusals import (
     DECIDED,
     IN_HISTORY,
@@ -74,6 +73,7 @@ from fairchance.cli.options import (
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LearningWarning, LedgerError
+from fairchance.extras import arrow
 from fairchance.words import counted, percent
 
 if TYPE_CHECKING:  # an extra, and slow to import

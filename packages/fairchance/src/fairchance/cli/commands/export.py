@@ -218,7 +218,7 @@ def _write_csv(tables: Iterator[Any], file: Any) -> int:
 
 
 def _write_parquet(tables: Iterator[Any], file: Any) -> int:
-    from fairchance.cli.files.csv_files import arrow  # noqa: PLC0415
+    from fairchance.extras import arrow  # noqa: PLC0415
 
     empty, n = next(tables), 0
     with arrow("parquet").ParquetWriter(file, empty.schema) as writer:

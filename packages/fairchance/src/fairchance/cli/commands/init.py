@@ -11,7 +11,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from fairchance.cli.files.csv_files import arrow
 from fairchance.cli.files.kinds import FoundColumn, find_columns, with_codes_as_text
 from fairchance.cli.files.refusals import (
     Refusals,
@@ -46,6 +45,7 @@ from fairchance.cli.options import (
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LearningWarning, LedgerError
+from fairchance.extras import arrow
 from fairchance.words import counted, people, shortened
 
 if TYPE_CHECKING:

@@ -19,20 +19,14 @@ from typing import Any
 
 from fairchance.core.sizes import MOST_HEADER
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 
-__all__ = ["NUMBER", "arrow", "csv_bytes", "first_line", "marked", "read_csv", "with_commas"]
+__all__ = ["NUMBER", "csv_bytes", "first_line", "marked", "read_csv", "with_commas"]
 
 NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
 _RISKY = r"^'*[=+\-@\t\r]"  # cells that get an apostrophe
 _MARKED = r"^'('*[=+\-@\t\r])"
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
-
-
-def arrow(module: str = "") -> Any:
-    """Return pyarrow or one of its modules, imported when it is first needed."""
-    from fairchance_lab.datasets.reading import pyarrow  # noqa: PLC0415 - an extra
-
-    return pyarrow(module)
 
 
 def first_line(error: Exception) -> str:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.cli.files.csv_files import NUMBER, arrow
+from fairchance.cli.files.csv_files import NUMBER
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.words import percent, shortened
 
 if TYPE_CHECKING:

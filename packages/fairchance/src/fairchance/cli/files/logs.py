@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from fairchance.audit import DecisionLog
-from fairchance.cli.files.csv_files import arrow, first_line
+from fairchance.cli.files.csv_files import first_line
 from fairchance.cli.files.rows import TRUTH_VALUES, check_there, truth_values
 from fairchance.cli.files.tables import as_text, file_name, read_table
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.methods.storage import load_estimator
 from fairchance.words import shortened
 

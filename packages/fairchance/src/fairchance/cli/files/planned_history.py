@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.cli.files.csv_files import arrow
 from fairchance.cli.files.kinds import as_dates, as_numbers, find_columns, with_codes_as_text
 from fairchance.cli.files.rows import TRUTH_VALUES, truth_values
 from fairchance.cli.files.tables import read_sent
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.simulate.people import Table
-from fairchance.words import counted, people
-from fairchance_lab.datasets.reading import listed
+from fairchance.words import counted, listed, people
 
 if TYPE_CHECKING:
     from fairchance.ledger.encoding import FeatureColumns

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.cli.files.csv_files import arrow
 from fairchance.cli.files.tables import check_writable, is_same_file, write_new_table
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.words import counted
 
 __all__ = [

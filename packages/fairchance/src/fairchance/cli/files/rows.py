@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.cli.files.csv_files import arrow
 from fairchance.cli.files.kinds import (
     FORMATTED,
     as_dates,
@@ -20,6 +19,7 @@ from fairchance.cli.files.kinds import (
 from fairchance.cli.files.refusals import Refusals
 from fairchance.cli.files.tables import as_text
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.words import shortened
 
 if TYPE_CHECKING:

@@ -16,11 +16,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairchance.cli.files.csv_files import arrow, csv_bytes, first_line, read_csv, with_commas
+from fairchance.cli.files.csv_files import csv_bytes, first_line, read_csv, with_commas
 from fairchance.cli.files.excel import xlsx_as_csv
 from fairchance.cli.output import binary_output, drop_output, read_input
 from fairchance.core.sizes import MOST_COLUMNS, MOST_CSV, check_unpacked
 from fairchance.errors import InputError, LedgerError
+from fairchance.extras import arrow
 
 __all__ = [
     "Sent",
