@@ -32,15 +32,13 @@ def without_charts(monkeypatch):
     """Charts take seconds; here only the rest of a page matters."""
 
     class Charts:
-        def save(self, chart, stem):
-            return [stem]
-
         def __getattr__(self, name):
             return lambda *_, **options: SimpleNamespace(
                 to_dict=lambda validate: {}, made=(name, options)
             )
 
     monkeypatch.setattr(experiment, "plot", Charts())
+    monkeypatch.setattr(experiment, "save", lambda _, stem: [stem])
 
 
 def parts_of(page, kind):

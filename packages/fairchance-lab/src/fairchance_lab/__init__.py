@@ -14,11 +14,13 @@ _MODULE_OF_NAME = {
     "NormalisedG": "finite",
     "compare": "experiments.runner",
 }
+_PACKAGES = ("plot",)  # not in __all__, as in fairchance
 
 __version__ = "0.1.0"  # of both packages
 __all__ = sorted(_MODULE_OF_NAME)  # noqa: PLE0605
 
 if TYPE_CHECKING:
+    from fairchance_lab import plot
     from fairchance_lab.experiments.runner import compare
     from fairchance_lab.finite import (
         ClusteredDomain,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
+        if name in _PACKAGES:
+            return import_module(f"{__name__}.{name}")
         if name not in _MODULE_OF_NAME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
@@ -37,4 +41,5 @@ else:
         return value
 
     def __dir__():
-        return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+        dunder = (name for name in globals() if name.startswith("__"))
+        return sorted({*__all__, *_PACKAGES, *dunder})

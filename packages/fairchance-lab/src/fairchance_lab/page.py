@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairchance import plot
 from fairchance.cli.pages.page import (
     Card,
     Code,
@@ -25,7 +24,9 @@ from fairchance.cli.pages.page import (
     write,
 )
 from fairchance.errors import InputError
+from fairchance.plot import save
 from fairchance.words import LIGHTS, counted, percent
+from fairchance_lab import plot
 from fairchance_lab.experiments import findings, tables
 from fairchance_lab.experiments.all_tables import all_tables
 from fairchance_lab.experiments.certificates import records_of
@@ -101,7 +102,7 @@ def write_report(
         figures_dir.mkdir(parents=True, exist_ok=True)
         for page in pages:
             for figure in _figures([page.figure, *page.sections]):
-                written += plot.save(figure.chart, figures_dir / figure.id)
+                written += save(figure.chart, figures_dir / figure.id)
     return written
 
 

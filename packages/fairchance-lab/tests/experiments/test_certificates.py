@@ -9,17 +9,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from charts import rows_of
 from experiments.test_tables import make_results
-from fairchance import plot
-from fairchance.errors import InputError, LearningWarning
-from fairchance.simulate.populations import Lender, draw_applicants
+from fairchance.errors import InputError
+from fairchance.simulate.populations import Lender
 from fairchance.simulate.run import run
+from fairchance_lab import plot
 from fairchance_lab.experiments.certificates import (
-    certificate_records,
     certified_methods,
-    freezes,
     records_of,
-    restarts,
     summarise_certificates,
 )
 from fairchance_lab.experiments.findings import certificate_findings
@@ -27,8 +25,6 @@ from fairchance_lab.experiments.methods import Setup, build
 from fairchance_lab.experiments.runner import Run, run_experiment
 from fairchance_lab.experiments.spec import Experiment, Goal
 from fairchance_lab.experiments.world_spec import WorldSpec
-from methods.certified.known_truth import Slope, play, start
-from test_plot import rows_of
 
 SPEC = WorldSpec("lender", n_batch=300, n_rounds=12, past=({"rule": "policy"},))
 METHODS = ("certified", "certified-per-group", "plug-in", "plain")
@@ -96,32 +92,6 @@ def test_summary_of_certificates(rng):
     assert never.never_share == 1
 
 
-def test_freezes_and_restarts_match_the_engine(rng):
-    """A population turns bad, and an outcome is corrected while a pilot runs."""
-    good, worse = Slope(intercept=1.5), Slope(intercept=0.3)
-    classifier = start(good, rng, horizon=40)
-    (engine,) = classifier._engines
-    frozen, restarted = [], []
-    for t in range(1, 31):
-        before, ladders = engine.stage.restarts, len(engine.ladders)
-        people = draw_applicants(good if t < 14 else worse, 400, rng)
-        decided = classifier.decide(people.people.X)
-        if len(engine.ladders) > ladders:
-            frozen.append(t)
-        ids, outcomes = decided.ids[decided.accepted], people.outcome[decided.accepted]
-        classifier.observe(ids, outcomes)
-        if t == 2:
-            with pytest.warns(LearningWarning, match="testing begins again with round 3"):
-                classifier.correct(ids[:1], 1 - outcomes[:1])
-        if engine.stage.restarts > before:
-            restarted.append(t + 1)
-    records = certificate_records(classifier, "α = 0.15", "certified")
-    assert freezes(records) == frozen
-    assert restarts(records) == restarted
-    assert len(restarted) >= 2
-    assert restarted[0] == 3
-
-
 @pytest.fixture(scope="module")
 def never():
     """Return results with a bound that three small rounds cannot certify."""
@@ -161,16 +131,3 @@ def test_groups_with_their_own_certificate_have_two_panels_each(results):
     assert [panel["title"]["text"][-1] for panel in spec["vconcat"]] == ["A", "A", "B", "B"]
     with pytest.raises(InputError, match="'plain'"):
         plot.certificate(results, method="plain")
-
-
-def test_restarts_are_drawn(rng):
-    classifier = start(Slope(), rng, horizon=12)
-    play(classifier, Slope(), rng, n=300, rounds=5, truth=False)
-    assert "tests began again" not in names_of(plot.certificate(classifier))
-    last = classifier._rounds[-1]
-    classifier._rounds[-1] = replace(last, delta_spent=0.9, ladder=0, status="pilot")
-    assert "tests began again" in names_of(plot.certificate(classifier))
-
-
-def names_of(chart):
-    return {row["name"] for row in rows_of(chart, "name")} - {"so far"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,9 +16,7 @@ __all__ = [
     "CertifiedRuns",
     "certificate_records",
     "certified_methods",
-    "freezes",
     "records_of",
-    "restarts",
     "summarise_certificates",
 ]
 
@@ -115,31 +112,3 @@ def summarise_certificates(results: Results, method: str, at: int) -> CertifiedR
         never_share=float(1 - came.mean()) if came.size else float("nan"),
         runs=came.size,
     )
-
-
-def freezes(records: list[Record]) -> list[int]:
-    """Return the rounds before which a ranking was frozen, which spends a part of δ."""
-    spent = [0.0] + [record["delta_spent"] for record in records]
-    return [
-        record["round"]
-        for record, before in zip(records, spent, strict=False)
-        if record["delta_spent"] > before
-    ]
-
-
-def restarts(records: list[Record]) -> list[int]:
-    """Return the rounds before which all certificates were dropped and tests started again.
-
-    Only then does a pilot follow a certified round. A pilot uses the newest ranking, so a frozen
-    pilot whose number is not higher than the one before also started a new stage.
-    """
-    frozen = set(freezes(records))
-    return [
-        now["round"]
-        for before, now in itertools.pairwise(records)
-        if now["status"] == "pilot"
-        and (
-            before["status"] == "certified"
-            or (now["round"] in frozen and now["ladder"] <= before["ladder"])
-        )
-    ]

@@ -1,0 +1,175 @@
+"""Charts of one run; ``x`` is a fitted classifier, or a ledger's ``Program`` or ``Summary``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+from fairchance.errors import InputError, to_install
+from fairchance.plot.marks import (
+    BLUE,
+    GREEN,
+    GREY,
+    MOST_GROUPS,
+    NUMBER,
+    ORANGE,
+    PERCENT,
+    RED,
+    STATUS,
+    Chart,
+    alpha_text,
+    axis_ends,
+    bound_line,
+    coloured,
+    data,
+    draw_bars,
+    draw_certificates,
+    draw_curves,
+    draw_dots,
+    draw_lines,
+    draw_points,
+    interval_tips,
+    layered,
+    over_rounds,
+    scaled,
+    stacked,
+    tooltip,
+    used_colours,
+)
+from fairchance.plot.rows import INCOMPLETE, RunRows, rate, read_run
+
+__all__ = ["certificate", "coverage", "curve", "groups", "outcomes", "rounds", "save", "trade_off"]
+
+_STATES = {"good": GREEN, "bad": RED, "never known": ORANGE, "still to come": GREY}
+
+
+def rounds(x: Any) -> Chart:
+    """Draw how many were accepted in each round, and how many of them were bad."""
+    run = read_run(x)
+    rows = [row | {"sure": row["accepted"] - row["explored"]} for row in run.spans]
+    parts = {"accepted for sure": ("sure", BLUE), "explored": ("explored", ORANGE)}
+    accepted = draw_bars("Accepted, share of applicants", rows, parts, "people")
+    up = scaled(axis_ends([*(row["value"] for row in rows), run.alpha], zero=True), PERCENT)
+    names = ("name", "round", "rounds", "value", "low", "high", "k", "of")
+    known = [{name: row[name] for name in names} for row in rows if row["of"]]
+    title, used = "Mistakes: bad among known outcomes", used_colours(STATUS, known)
+    look, chosen = coloured(title, used, legend=len(used) > 1)
+    x_axis = alt.X("round", **over_rounds(rows[0]["from"], rows[-1]["to"]))
+    base = data(known).encode(x=x_axis, **look)
+    points = base.mark_point(filled=True, opacity=1, size=50).add_params(chosen)
+    tips = {"rounds": "round", "value": ("mistakes", PERCENT)} | interval_tips(PERCENT)
+    tips |= {"k": "bad", "of": "known outcomes"}
+    mistakes = layered(
+        title,
+        base.mark_rule(clip=True, strokeOpacity=0.6).encode(y=alt.Y("low", **up), y2="high"),
+        points.encode(y=alt.Y("value", **up), tooltip=tooltip(**tips)),
+        *bound_line(run.alpha, alpha_text(run.alpha), up, along="y"),
+        height=200,
+    )
+    return stacked([accepted, mistakes])
+
+
+def outcomes(x: Any) -> Chart:
+    """Draw what became of the applicants accepted in each round of a run."""
+    counts = zip(("good", "bad", "never", "pending"), _STATES.items(), strict=True)
+    parts = {name: (count, colour) for count, (name, colour) in counts}
+    return draw_bars("What became of the accepted", read_run(x).spans, parts, "n")
+
+
+def trade_off(x: Any) -> Chart:
+    """Draw what was earned against mistakes, a point for each round."""
+    run = read_run(x)
+    known, gain = [span for span in run.spans if span["of"]], run.utility
+    rows = []
+    for span in known:
+        earned: float = span["accepted"]
+        if gain is not None:
+            earned = gain.gain_good * span["good"] + gain.gain_bad * span["bad"]
+        name = f"round {span['rounds']}"
+        row = {"x": span["value"], "x_low": span["low"], "x_high": span["high"]}
+        row |= {"y": earned / span["people"], "tip": f"{name}: {span['of']} outcomes known"}
+        row["name"] = INCOMPLETE if span["pending"] else span["name"]
+        rows.append(row | {"label": name if span in (known[0], known[-1]) else None})
+    y_title, form = ("Earned per applicant", NUMBER) if gain else ("Accepted", PERCENT)
+    title = "Earned and mistakes, round by round"
+    return draw_points(title, rows, used_colours(STATUS, rows), y_title, form, run.alpha)
+
+
+def coverage(x: Any) -> Chart:
+    """Draw the share of applicants who are known well enough, and the share explored.
+
+    With certificates, the first is the largest certified share.
+    """
+    run = read_run(x)
+    known = [row["covered"] for row in run.spans]
+    explored = [row["explored"] / row["people"] if row["people"] else None for row in run.spans]
+    at = [row["round"] for row in run.spans]
+    shares = {"certified" if run.records else "well known": known, "explored": explored}
+    rows = [{"name": n, "x": at, "value": y, "low": y, "high": y} for n, y in shares.items()]
+    colours = dict(zip(shares, (BLUE, ORANGE), strict=True))
+    return draw_lines("Shares of the applicants", rows, colours, PERCENT, legend=False)
+
+
+def groups(x: Any) -> Chart:
+    """Draw who was accepted and the mistakes in each group, with 95 % intervals."""
+    run, charts = read_run(x), []
+    for attribute in dict.fromkeys(row["attribute"] for row in run.groups):
+        mine = [row for row in run.groups if row["attribute"] == attribute][:MOST_GROUPS]
+        accepted = [rate(row["accepted"], row["people"]) for row in mine]
+        bad = [rate(row["bad"], row["good"] + row["bad"]) for row in mine]
+        for name, rates, colour, alpha in (
+            ("Accepted", accepted, BLUE, None),
+            ("Mistakes", bad, RED, run.alpha),
+        ):
+            pairs = zip(mine, rates, strict=True)
+            rows = [{"row": row["group"], "name": name} | known for row, known in pairs]
+            if any(row["of"] for row in rows):
+                title = f"{name}, by {attribute}"
+                charts.append(draw_dots(title, rows, {name: colour}, PERCENT, alpha))
+    if not charts:
+        raise InputError("no groups were counted; pass sensitive_features to fit and decide.")
+    return stacked(charts, [row["group"] for row in run.groups])
+
+
+def certificate(x: Any) -> Chart:
+    """Draw how far certificates reach in each round, and the evidence for the next one."""
+    return draw_certificates(_certified(x).records)
+
+
+def curve(x: Any) -> Chart:
+    """Draw what the certified rule of the last round would earn at other bounds than α."""
+    run = _certified(x)
+    return draw_curves(run.records, run.alpha)
+
+
+def _certified(x: Any) -> RunRows:
+    run = read_run(x)
+    if not run.records:
+        raise InputError("this method gives no certificates; use CertifiedClassifier.")
+    return run
+
+
+def save(chart: Chart, stem: Path) -> list[Path]:
+    """Write a chart as SVG and PNG for papers; ``stem`` is the path without suffix."""
+    try:
+        import vl_convert  # noqa: PLC0415 (an extra)
+    except ImportError as missing:  # pragma: no cover
+        raise InputError(
+            f"figures need vl-convert; {to_install('report')} installs it."
+        ) from missing
+    spec, version = chart.to_dict(), ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    look = {"background": "white", "view": {"stroke": None}, "axis": {"gridColor": "#e4e4e4"}}
+    options: Any = {"vl_version": version, "config": look}
+    vector, image = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
+    found: dict[str, str] = {}  # vega numbers clip paths on from chart to chart
+    text = re.sub(
+        r'(id="|#)(clip\d+)',
+        lambda match: match[1] + found.setdefault(match[2], f"clip{len(found)}"),
+        vl_convert.vegalite_to_svg(spec, **options),
+    )
+    vector.write_text(text, encoding="utf-8")
+    image.write_bytes(vl_convert.vegalite_to_png(spec, scale=2, **options))
+    return [vector, image]

@@ -1,0 +1,201 @@
+"""Classifiers, programs and their summaries as plain rows, which charts draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fairchance.core.metrics import exact_interval
+from fairchance.core.utility import Accuracy, Utility
+from fairchance.errors import InputError
+from fairchance.people.store import NEVER, PENDING
+
+__all__ = ["CERTIFIED", "COMPLETE", "INCOMPLETE", "MOST", "PILOT", "Row", "RunRows", "freezes"]
+__all__ += ["rate", "read_run", "restarts", "rounded", "spans"]
+
+Row = dict[str, Any]
+MOST = 60  # rounds shown one by one; more are shown in spans
+# The names of rounds: what is promised or, without certificates, which outcomes are known.
+CERTIFIED, PILOT = "certified", "no promise yet"
+COMPLETE, INCOMPLETE = "all outcomes known", "outcomes still to come"
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """One run: counts of each round and group, and the records of certificates by group."""
+
+    rounds: list[Row]
+    groups: list[Row]
+    records: dict[Any, list[Row]]
+    alpha: float | None
+    utility: Utility | None
+
+    @property
+    def spans(self) -> list[Row]:
+        """Counts summed over spans of rounds, with mistakes, status and places on the axis."""
+        rows = []
+        for span in spans(len(self.rounds)):
+            part = self.rounds[span]
+            first, last = part[0]["round"], part[-1]["round"]
+            names = ("people", "accepted", "explored", "good", "bad", "never", "pending")
+            row = {name: sum(one[name] for one in part) for name in names}
+            row |= rate(row["bad"], row["good"] + row["bad"]) | {"n": len(part)}
+            row |= {"round": (first + last) / 2, "from": first - 0.42, "to": last + 0.42}
+            row["rounds"] = f"{first}" if first == last else f"{first} to {last}"
+            promised = all(one["certified"] for one in part)
+            row["name"] = (CERTIFIED if promised else PILOT) if self.records else COMPLETE
+            rows.append(row | {"covered": part[-1]["covered"]})
+        return rows
+
+
+def read_run(x: Any) -> RunRows:
+    """Return the rows of a fitted classifier, a ledger's ``Program`` or its ``Summary``."""
+    if hasattr(x, "ledger") and hasattr(x, "summary"):
+        x = x.summary()
+    run = _of_summary(x) if hasattr(x, "promise") else _of_classifier(x)
+    if not run.rounds:
+        raise InputError("there are no rounds to draw yet; decide a batch first.")
+    return run
+
+
+def _of_classifier(clf: Any) -> RunRows:
+    if not hasattr(clf, "_head_counts") or hasattr(clf, "decisions"):
+        raise InputError(
+            f"a chart needs a program, its summary or a fitted classifier with two outcomes, got "
+            f"{type(clf).__name__}; fairchance_lab.plot draws results of experiments."
+        )
+    parts = [(rows["round"], rows["outcome"], rows["group"]) for rows in clf._people.parts]
+    number, outcome, group = (np.concatenate(column) for column in zip(*parts, strict=True))
+
+    def counted(here: Any) -> Row:
+        codes = {"good": 1, "bad": 0, "never": NEVER, "pending": PENDING}
+        return {name: int((outcome[here] == code).sum()) for name, code in codes.items()}
+
+    records: dict[int, list[Row]] = {}
+    for record in clf.rounds_:
+        records.setdefault(record.round, []).append(vars(record))
+    heads = clf._head_counts.view()
+    rounds = [
+        {"round": t, "people": n, "accepted": accepted, "explored": explored}
+        | counted(number == t)
+        | _promised(records[t])
+        for t, (n, accepted, explored) in enumerate(heads.sum(axis=2).tolist(), start=1)
+    ]
+    groups, known = [], clf._intake.sensitive
+    if known is not None:
+        each = [(", ".join(known.titles), known.labels, np.arange(known.n_groups))]
+        if clf.attributes == "side_by_side":
+            each = list(zip(known.titles, known.values, known.level_of, strict=True))
+        told = clf.group_mode != "audit"  # there, outcomes are kept without groups
+        for attribute, values, level_of in each:
+            for level, value in enumerate(values.tolist()):
+                n, accepted, _ = heads[:, :, level_of == level].sum(axis=(0, 2)).tolist()
+                row = {"attribute": attribute, "group": str(value), "people": n}
+                mine = counted((number > 0) & (level_of[group] == level) & told)
+                groups.append(row | {"accepted": accepted} | mine)
+    by_group = _by_group(records.values())
+    return RunRows(rounds, groups, by_group, clf.bound_, clf.utility or Accuracy())
+
+
+def _of_summary(summary: Any) -> RunRows:
+    def counted(one: Any) -> Row:
+        seen, row = one.outcomes, {"people": one.n_people, "accepted": one.n_accepted}
+        row |= {"good": seen.good, "bad": seen.bad, "never": seen.indeterminate}
+        return row | {"explored": one.n_explored, "pending": seen.pending}
+
+    rounds = [
+        counted(one) | {"round": one.round} | _promised(one.records) for one in summary.rounds
+    ]
+    groups = [
+        counted(one)
+        | {"attribute": one.attribute, "group": "(erased)" if one.group is None else one.group}
+        for one in summary.groups
+    ]
+    by_group = _by_group(one.records for one in summary.rounds)
+    return RunRows(rounds, groups, by_group, summary.promise.alpha, summary.promise.utility)
+
+
+def _promised(records: Sequence[Mapping[str, Any]]) -> Row:
+    """Return whether a round is certified, and the share that is known well enough.
+
+    That is the share in the exploit region or, with certificates, the largest certified share.
+    """
+    certified = all(record.get("status") == CERTIFIED for record in records)
+    n = sum(record["n_people"] for record in records)
+    known = sum(
+        record.get("n_exploit_region", n_of * (rounded(record.get("certified_to")) or 0.0))
+        for record in records
+        for n_of in [record["n_people"]]
+    )
+    return {"certified": certified, "covered": known / n if n else None}
+
+
+def _by_group(rounds: Iterable[Iterable[Mapping[str, Any]]]) -> dict[Any, list[Row]]:
+    """Return the records of certificates by the name of their group, None for all applicants."""
+    found: dict[Any, list[Row]] = {}
+    for record in (record for records in rounds for record in records):
+        if "log_wealth" in record:
+            group = record["group"]
+            name = ", ".join(map(str, group)) if isinstance(group, list | tuple) else group
+            found.setdefault(None if name is None else str(name), []).append(dict(record))
+    return found
+
+
+def spans(n: int, most: int = MOST) -> list[slice]:
+    """Return a slice for each of n rounds or, if there are more than ``most``, equal spans.
+
+    Examples
+    --------
+    >>> len(spans(60)), len(spans(500)), spans(500)[0]
+    (60, 56, slice(0, 9, None))
+    """
+    size = math.ceil(n / most) or 1
+    return [slice(at, min(at + size, n)) for at in range(0, n, size)]
+
+
+def rate(k: int, n: int) -> Row:
+    """Return the share k of n with its 95 % interval, None without any."""
+    low, high = exact_interval(k, n) if n else (None, None)
+    return {"value": k / n if n else None, "low": low, "high": high, "k": k, "of": n}
+
+
+def rounded(value: Any) -> Any:
+    """Return a number with five significant digits, None if unknown; other values as they are."""
+    if isinstance(value, list):
+        return [rounded(one) for one in value]
+    if isinstance(value, float):
+        return float(f"{value:.5g}") if math.isfinite(value) else None
+    return value
+
+
+def freezes(records: Sequence[Row]) -> list[int]:
+    """Return the rounds before which a ranking was frozen, which spends a part of δ."""
+    spent = [0.0] + [record["delta_spent"] for record in records]
+    return [
+        record["round"]
+        for record, before in zip(records, spent, strict=False)
+        if record["delta_spent"] > before
+    ]
+
+
+def restarts(records: Sequence[Row]) -> list[int]:
+    """Return the rounds before which all certificates were dropped and tests started again.
+
+    Only then does a pilot follow a certified round. A pilot uses the newest ranking, so a frozen
+    pilot whose number is not higher than the one before also started a new stage.
+    """
+    frozen = set(freezes(records))
+    return [
+        now["round"]
+        for before, now in pairwise(records)
+        if now["status"] == "pilot"
+        and (
+            before["status"] == "certified"
+            or (now["round"] in frozen and now["ladder"] <= before["ladder"])
+        )
+    ]
