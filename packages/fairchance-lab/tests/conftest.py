@@ -1,11 +1,7 @@
-"""Shared pieces of the lab's tests; helpers of the product's tests are on the path."""
+"""The fixtures of the product's tests, which are on the path, for all tests of the lab."""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+from fixtures import make_classifier, new_database, place, postgres, rng, url
 
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
+__all__ = ["make_classifier", "new_database", "place", "postgres", "rng", "url"]
