@@ -10,3 +10,10 @@ def one_sentence(error):
     assert text[-1] in ".?", text
     assert not re.search(r"[a-z)\]'\"]{2}\. [A-Z]", text), text
     return text
+
+
+def one_full_stop(error):
+    """Check that the message of an error ends with its only full stop."""
+    text = str(error.value)
+    assert text.endswith("."), text
+    assert ". " not in text, text

@@ -124,3 +124,18 @@ def test_everybody_is_known_however_unlikely_the_past_was_to_accept_them(rng):
         past_policy=lambda X: (X[:, 0] > 0).astype(float),
     )
     assert method.decide(-np.abs(X), sensitive_features=group).exploit.all()
+
+
+def test_it_accepts_for_sure_or_not_at_all():
+    world = lender_world(3, n_rounds=3)
+    past = world.history()
+    method = make_classifier(ALGORITHM1["fair-clf"], Goal(loss=300.0), {}).fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+    )
+    for result in run(method, world):
+        people = result.applicants.people
+        p = method.acceptance_probability(people.X, sensitive_features=people.group)
+        assert np.array_equal(p, result.decided.accepted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
@@ -191,3 +192,9 @@ def test_the_past_may_be_given(rng):
 def test_parameters_are_checked_in_one_sentence(rng, method, words):
     with pytest.raises(InputError, match=words):
         started(method, rng)
+
+
+def test_methods_to_compare_with_take_numbers_only():
+    mixed = pd.DataFrame({"income": np.arange(40.0), "job": ["clerk", "smith"] * 20})
+    with pytest.raises(InputError, match="'job'; this method takes numbers only, so encode them"):
+        Greedy().fit(mixed, np.arange(40) % 3 > 0)

@@ -7,7 +7,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from fairchance import Revenue
+from fairchance.simulate.run import run
 from fairchance_lab.baselines.opt_offline import OptOffline
+from small_worlds import lender_world
 
 MONEY = Revenue(gain=200, loss=500)
 
@@ -104,3 +106,12 @@ def test_the_group_is_seen_where_methods_see_it(rng):
     seeing = OptOffline(Revenue(gain=200, loss=500), groups=("a", "b"))
     seeing.fit(X, good, sensitive_features=group)
     assert np.array_equal(seeing.decide(X, sensitive_features=group).accepted, group == "b")
+
+
+def test_it_accepts_by_one_fixed_rule():
+    world = lender_world(5, n_rounds=2)
+    past = world.full_history()
+    method = OptOffline(Revenue(gain=200, loss=300)).fit(past.people.X, past.outcome)
+    for result in run(method, world):
+        p = method.acceptance_probability(result.applicants.people.X)
+        assert np.array_equal(p, result.decided.accepted)

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fairchance import FdrBudget, MeanPastScore
+from fairchance import FdrBudget, Limited, MeanPastScore, Uniform
 from fairchance.errors import InputError, LearningWarning, UnknownIdError
 from fairchance.methods.storage import dumps
 from fairchance.simulate.finite import FiniteDomain
@@ -22,6 +23,11 @@ from finite.small_domain import (
     run,
     without_history,
 )
+
+
+@parametrize_with_checks([FiniteClassifier()])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -192,3 +198,9 @@ def test_warning_if_the_constraints_cannot_be_met(rng):
         batch = decide(classifier, domain.draw(100, rng))
     assert not batch.accepted.any()
     assert not classifier.rounds_[-1].feasible
+
+
+def test_limits_on_exploration_are_refused():
+    y = np.arange(60) % 2
+    with pytest.raises(InputError, match="limits on exploration are not"):
+        FiniteClassifier(strategy=Limited(Uniform(), exposure=5, amount=1)).fit(y, y)

@@ -9,6 +9,12 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from classifier_checks import (
+    OBVIOUS,
+    UNCLEAR,
+    check_obvious_outcomes_need_no_name,
+    check_unclear_outcomes_must_be_named,
+)
 from fairchance import (
     CertifiedClassifier,
     FdrBudget,
@@ -16,9 +22,7 @@ from fairchance import (
     SelectionRateParity,
 )
 from fairchance.errors import InputError, UnknownIdError
-from fairchance.ledger import Program
-from fairchance_lab import FiniteClassifier, ManyClassClassifier
-from fairchance_lab.baselines.greedy import Greedy
+from sentences import one_full_stop
 
 N = 40
 
@@ -37,12 +41,6 @@ def fitted(data):
     return PartialFeedbackClassifier(random_state=0).fit(
         X, y, sensitive_features=group, ids=[f"h{i}" for i in range(N)]
     )
-
-
-def one_sentence(error):
-    text = str(error.value)
-    assert text.endswith("."), text
-    assert ". " not in text, text
 
 
 def changed(X, row, column, value):
@@ -119,7 +117,7 @@ def test_fit(data, case):
     arguments, message = FIT[case]
     with pytest.raises(InputError, match=message) as error:
         PartialFeedbackClassifier().fit(**arguments(*data))
-    one_sentence(error)
+    one_full_stop(error)
 
 
 DECIDE = {
@@ -167,7 +165,7 @@ def test_decide_changes_nothing(fitted, data, case):
     expected = copy.deepcopy(fitted).decide(**good)
     with pytest.raises(InputError, match=message) as error:
         fitted.decide(**(good | arguments(X, group)))
-    one_sentence(error)
+    one_full_stop(error)
     again = fitted.decide(**good)
     assert again.round == 1
     assert np.array_equal(again.propensity, expected.propensity)
@@ -187,7 +185,7 @@ def test_columns(data, columns, message):
     frame = pd.DataFrame(0.0, index=range(3), columns=columns)
     with pytest.raises(InputError, match=message) as error:
         classifier.decide(frame)
-    one_sentence(error)
+    one_full_stop(error)
     assert classifier.rounds_ == ()
 
 
@@ -211,7 +209,7 @@ def test_outcomes(fitted, data):
     for names, outcomes, kind, message in cases:
         with pytest.raises(kind, match=message) as error:
             fitted.observe(names, outcomes)
-        one_sentence(error)
+        one_full_stop(error)
         assert fitted.n_outcomes_ == known
     fitted.observe(taken[:1], [1])  # the same again is no contradiction
     assert fitted.n_outcomes_ == known
@@ -242,7 +240,7 @@ def test_strategy_must_be_positive(rng, g, found):
     batch = np.concatenate([np.full((60, 1), 2.0), np.full((40, 1), -2.0)])
     with pytest.raises(InputError, match=f"got {found} among 40") as error:
         classifier.decide(batch)
-    one_sentence(error)
+    one_full_stop(error)
     assert classifier.rounds_ == ()
 
 
@@ -266,58 +264,27 @@ def test_options(data, option, message):
     X, y, _ = data
     with pytest.raises(InputError, match=message) as error:
         PartialFeedbackClassifier(**option).fit(X, y)
-    one_sentence(error)
+    one_full_stop(error)
 
 
-METHODS = {
+CLASSIFIERS = {
     "algorithm 1": PartialFeedbackClassifier(random_state=0),
     "certified": CertifiedClassifier(learner=LogisticRegression(), random_state=0),
-    "cells": FiniteClassifier(random_state=0),
-    "many classes": ManyClassClassifier(random_state=0),
-    "baseline": Greedy(random_state=0),
 }
 
 
-def paying(labels):
-    """Return applicants in three cells, of whom 1, 19 and 19 in 20 have the first of the labels."""
-    X = np.repeat([[0.0], [1.0], [2.0]], 100, axis=0)
-    second = np.arange(300) % 20 < np.where(X[:, 0] == 0, 19, 1)
-    return X, np.array(labels)[second.astype(int)]
-
-
-@pytest.mark.parametrize("labels", [("paid", "unpaid"), (1, 2), (0, 2), ("0", "1")], ids=str)
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("labels", UNCLEAR, ids=str)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_outcomes_whose_meaning_is_not_obvious_must_be_named_to_decide(name, labels, tmp_path):
-    """Without a name models are fitted as in scikit-learn, and nothing is decided."""
-    X, y = paying(labels)
-    method, accepted = METHODS[name], X[:, 0] >= 0
-    plain = copy.deepcopy(method).fit(X, y)
-    if hasattr(plain, "predict"):
-        assert plain.predict([[0.0], [2.0]]).tolist() == [labels[1], labels[0]]
-        likely = plain.predict_proba([[2.0]])[0, plain.classes_.tolist().index(labels[0])]
-        assert likely > 0.5
-    both = f"{labels[0]!r}.*{labels[1]!r}.*{'classes=' if name == 'many classes' else 'pos_label'}"
-    for refused in (
-        lambda: plain.decide(X),
-        lambda: copy.deepcopy(method).fit(X, y, accepted=accepted),
-        lambda: Program.create(f"sqlite:///{tmp_path}/x.db", method, X, y),
-    ):
-        with pytest.raises(InputError, match=both) as error:
-            refused()
-        one_sentence(error)
-    good = {"classes": labels[::-1]} if name == "many classes" else {"pos_label": labels[0]}
-    named = copy.deepcopy(method).set_params(**good).fit(X, y, accepted=accepted)
-    decided = named.decide(X)
-    assert decided.accepted.any()
-    assert decided.score[X[:, 0] == 2].min() > decided.score[X[:, 0] == 0].max()
+    check_unclear_outcomes_must_be_named(
+        CLASSIFIERS[name], labels, tmp_path, {"pos_label": labels[0]}
+    )
 
 
-@pytest.mark.parametrize("labels", [(0, 1), (False, True), (-1, 1), (0.0, 1.0)], ids=str)
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("labels", OBVIOUS, ids=str)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_obvious_outcomes_need_no_name(name, labels):
-    X, y = paying(labels[::-1])
-    decided = copy.deepcopy(METHODS[name]).fit(X, y, accepted=X[:, 0] >= 0).decide(X)
-    assert decided.score[X[:, 0] == 2].min() > decided.score[X[:, 0] == 0].max()
+    check_obvious_outcomes_need_no_name(CLASSIFIERS[name], labels)
 
 
 def test_a_function_need_be_positive_on_candidates_only(rng):

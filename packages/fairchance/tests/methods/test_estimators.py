@@ -29,7 +29,6 @@ from fairchance import (
 from fairchance.errors import InputError
 from fairchance.methods.estimator import DecidingClassifier
 from fairchance.simulate.populations import Lender
-from fairchance_lab import FiniteClassifier, ManyClassClassifier
 
 # No expected failures: the list scikit-learn offers for them is not used.
 ESTIMATORS = [
@@ -37,7 +36,6 @@ ESTIMATORS = [
     PartialFeedbackClassifier(thresholds="per_group", split="cross", coverage=MeanPastScore()),
     PartialFeedbackClassifier(learner=PerGroup(), weights="none", first_round="learned"),
     PartialFeedbackClassifier(learner=HistGradientBoostingClassifier(max_iter=20)),
-    FiniteClassifier(),
     PerGroup(),
     PerGroup(LogisticRegression()),
 ]
@@ -88,8 +86,6 @@ def test_the_bound_is_known_before_and_after_fit(history):
         (PartialFeedbackClassifier(), 0.15),
         (PartialFeedbackClassifier(budget=FdrBudget(0.2)), 0.2),
         (CertifiedClassifier(alpha=0.1), 0.1),
-        (FiniteClassifier(), 0.15),
-        (ManyClassClassifier(), 0.15),
     ):
         assert classifier.bound_ == alpha
         assert classifier.fit(X, y, accepted=accepted).bound_ == alpha

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from classifier_checks import check_wrong_groups_stop_a_batch
 from fairchance import (
     CertifiedClassifier,
     ConstrainedLogistic,
@@ -30,8 +30,7 @@ from fairchance import (
     save,
 )
 from fairchance.core.strategies import FromFunction, Product, Strategy
-from fairchance.errors import InputError, LearningWarning
-from fairchance_lab import FiniteClassifier
+from fairchance.errors import InputError
 from small_worlds import lender_world
 
 pytestmark = pytest.mark.filterwarnings("ignore:No threshold keeps", "ignore:No model found")
@@ -455,34 +454,10 @@ def test_a_group_that_the_history_lacks_is_counted_and_changes_nothing(name, mod
 
 
 @pytest.mark.parametrize("mode", ["blind", "audit"])
-@pytest.mark.parametrize("name", [*UNSEEN, "cells"])
+@pytest.mark.parametrize("name", UNSEEN)
 def test_a_column_of_groups_that_went_wrong_stops_a_batch(name, mode):
-    """Upper case for all 700 applicants was decided without a word."""
-    kind, options = (UNSEEN | {"cells": (FiniteClassifier, {})})[name]
-    rng = np.random.default_rng(4)
-    X, good = rng.integers(3, size=(400, 1)).astype(float), rng.random(400) < 0.97
-    sex, age = np.where(np.arange(400) % 2, "f", "m"), np.where(np.arange(400) % 3, "old", "young")
-    classifier = kind(group_mode=mode, random_state=0, **options)
-    classifier.fit(X, good, sensitive_features=pd.DataFrame({"sex": sex, "age": age}))
-
-    def decide(sex, **options):
-        groups = pd.DataFrame({"sex": sex, "age": age})
-        return classifier.decide(X, sensitive_features=groups, **options)
-
-    for wrong in (np.char.upper(sex), [f"name {at}" for at in range(400)]):
-        with pytest.raises(InputError, match=r"400 of 400 applicants have a group in 'sex'"):
-            decide(wrong)
-    assert classifier.rounds_ == ()
-    assert decide(np.where(np.arange(400) % 25, sex, "d")).unlike == ()  # 4 %
-    with pytest.warns(LearningWarning, match="40 of 400 applicants have a group in 'sex'"):
-        (some,) = decide(np.where(np.arange(400) % 10, sex, "d")).unlike
-    (row,) = decide(np.char.upper(sex), unlike_history=True).unlike
-    assert [(one.what, one.n, one.share, one.stops) for one in (some, row)] == [
-        ("group", 40, 0.0, False),
-        ("group", 400, 0.0, True),
-    ]
-    with pytest.warns(LearningWarning, match="400 of 400"):  # a round like this was decided
-        decide(np.char.upper(sex))
+    kind, options = UNSEEN[name]
+    check_wrong_groups_stop_a_batch(kind(group_mode=mode, random_state=0, **options))
 
 
 @pytest.mark.parametrize("name", ["a fit that reads groups", "fair fit", "fair shared threshold"])

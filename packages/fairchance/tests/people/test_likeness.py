@@ -17,9 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import fairchance as fc
-import fairchance_lab
-from fairchance.errors import InputError, LearningWarning
-from fairchance.methods.storage import dumps, loads
+from classifier_checks import (
+    check_a_batch_unlike_the_history_stops_and_changes_nothing,
+    check_numbers_without_names_are_compared_by_position,
+)
+from fairchance.errors import InputError
 from fairchance.people import likeness as module
 from fairchance.people.columns import SEVERAL, TableColumn, TableColumns
 from fairchance.people.likeness import (
@@ -374,7 +376,6 @@ def test_levels_are_differences_of_shares(levels):
 WAYS = {
     "algorithm 1": lambda: fc.PartialFeedbackClassifier(random_state=0),
     "certified": lambda: fc.CertifiedClassifier(learner=LogisticRegression(), random_state=0),
-    "cells": lambda: fairchance_lab.FiniteClassifier(random_state=0),
     "raw": lambda: fc.PartialFeedbackClassifier(
         learner=make_pipeline(
             make_column_transformer(
@@ -387,13 +388,6 @@ WAYS = {
 }
 
 
-def workers(n, seed=0, kind=pd.DataFrame):
-    rng = np.random.default_rng([5, seed])
-    job, age = rng.choice(["clerk", "nurse", "pilot"], n), rng.integers(20, 60, n) // 10 * 10
-    return kind({"job": job, "age": age.astype(float)}), (rng.random(n) < 0.97).astype(int)
-
-
-@pytest.mark.filterwarnings("ignore:No cell:fairchance.errors.LearningWarning")
 @pytest.mark.parametrize(
     ("way", "kind"),
     [
@@ -402,34 +396,11 @@ def workers(n, seed=0, kind=pd.DataFrame):
     ],
 )
 def test_decide_stops_for_what_is_unlike_and_changes_nothing(way, kind):
-    X, good = workers(600, kind=kind)
-    clf = WAYS[way]().fit(X, good)
-    other = workers(300, 1)[0].assign(job=lambda f: "N" + f["job"])
-    batch = other if kind is pd.DataFrame else pl.from_pandas(other)
-    with pytest.raises(
-        InputError, match=r"300 of 300 applicants have a text in 'job' that is new or rare"
-    ):
-        clf.decide(batch)
-    assert (clf.rounds_, clf._intake.likeness.recent) == ((), [])
-    decided = clf.decide(batch, unlike_history=True)
-    (one,) = decided.unlike
-    assert (one.column, one.what, one.n, one.stops) == ("job", "unseen", 300, True)
-    again = loads(dumps(clf))
-    with pytest.warns(LearningWarning, match="Unlike the history: 300 of 300"):
-        decided = again.decide(batch, ids=np.arange(5000, 5300))
-    assert [one.stops for one in decided.unlike] == [False]  # a round like this was decided
-    assert again.decide(workers(300, 2, kind)[0], ids=np.arange(6000, 6300)).unlike == ()
+    check_a_batch_unlike_the_history_stops_and_changes_nothing(WAYS[way](), kind)
 
 
-@pytest.mark.filterwarnings("ignore:No cell:fairchance.errors.LearningWarning")
-def test_numbers_without_names_are_compared_by_position(rng):
-    X = rng.uniform(1, 2, size=(300, 2))
-    good = (rng.random(300) < 0.97).astype(int)
-    for clf in (WAYS["algorithm 1"](), WAYS["cells"]()):
-        X = np.round(X)  # cells
-        clf.fit(X, good)
-        (one,) = clf.decide(X + np.array([0, 9]), unlike_history=True).unlike
-        assert (one.column, one.what) == (1, "outside")
+def test_numbers_without_names_are_compared_by_position():
+    check_numbers_without_names_are_compared_by_position(WAYS["algorithm 1"]())
 
 
 def test_levels_and_the_switch_are_options_of_a_classifier(rng):

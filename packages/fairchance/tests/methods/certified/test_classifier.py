@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.special import expit
 from scipy.stats import norm
@@ -20,8 +19,6 @@ from fairchance.errors import InputError, LearningWarning, UnknownIdError
 from fairchance.methods.certified.evidence import DriftMonitor, values
 from fairchance.simulate.people import People
 from fairchance.simulate.populations import draw_applicants
-from fairchance_lab import FiniteClassifier
-from fairchance_lab.baselines.greedy import Greedy
 from methods.certified.known_truth import (
     ALPHA,
     DELTA,
@@ -285,8 +282,6 @@ def test_options_that_do_not_go_together_are_refused(rng):
         CertifiedClassifier(strategy=Limited(Uniform(), max_risk=0.3)).fit(
             X, None, accepted=np.zeros(60)
         )
-    with pytest.raises(InputError, match="limits on exploration are not"):
-        FiniteClassifier(strategy=Limited(Uniform(), exposure=5, amount=1)).fit(y, y)
 
 
 def cold(population, rng, **options):
@@ -672,9 +667,3 @@ def test_per_group_with_one_group_equals_overall():
         classifier.fit(X, y, accepted=accepted)
         together.append(classifier.decide(X).propensity)
     assert np.array_equal(*together)
-
-
-def test_methods_to_compare_with_take_numbers_only():
-    mixed = pd.DataFrame({"income": np.arange(40.0), "job": ["clerk", "smith"] * 20})
-    with pytest.raises(InputError, match="'job'; this method takes numbers only, so encode them"):
-        Greedy().fit(mixed, np.arange(40) % 3 > 0)
