@@ -6,6 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import fairchance as fc
 from classifier_checks import (
     CALLS,
     OBVIOUS,
@@ -19,6 +20,7 @@ from classifier_checks import (
 )
 from fairchance_lab import FiniteClassifier, ManyClassClassifier
 from fairchance_lab.baselines.greedy import Greedy
+from ledger.program_machine import play
 
 METHODS = {
     "cells": FiniteClassifier(random_state=0),
@@ -60,3 +62,33 @@ def test_numbers_without_names_are_compared_by_position():
 @pytest.mark.parametrize("call", CALLS)
 def test_a_batch_that_failed_is_decided_as_if_it_had_not(call):
     check_a_failed_batch_is_decided_as_if_it_had_not_failed(ManyClassClassifier, call)
+
+
+DECISIONS = {"refuse": {0: 0, 1: 0}, "pay": {0: -3, 1: 1}}
+PROGRAMS = {  # and whether features may have few values only
+    "finite": (
+        lambda: FiniteClassifier(
+            utility=fc.Revenue(1, 3), budget=fc.FdrBudget(alpha=0.2), random_state=0
+        ),
+        True,
+    ),
+    "many classes": (
+        lambda: ManyClassClassifier(
+            DECISIONS, good=[1], budget=fc.FdrBudget(alpha=0.3), random_state=0
+        ),
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_a_program_survives_any_order_of_operations(kind):
+    make, few_values = PROGRAMS[kind]
+    play(make, lives=2, steps=10, few_values=few_values)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", PROGRAMS)
+def test_a_program_survives_many_long_lives(kind):
+    make, few_values = PROGRAMS[kind]
+    play(make, lives=15, steps=30, few_values=few_values)
