@@ -32,6 +32,7 @@ from fairchance_lab.experiments.world_spec import (
     repeated_rows_remarks,
 )
 from fairchance_lab.runs import with_set
+from hostile_toml import NESTED
 from sentences import one_sentence
 
 WORLDS = Path(__file__).parents[4] / "examples" / "worlds"
@@ -517,3 +518,10 @@ def test_letters_of_the_paper_on_the_command_line():
     assert changed.goal.alpha == 0.2
     assert changed.vary == {"strategy_beta": (0, 0.5)}
     assert set(PAPER_LETTERS.values()) <= set(CLASSIFIERS[PARTIAL])
+
+
+@pytest.mark.parametrize("text", NESTED)
+def test_nested_values_are_refused(tmp_path, text):
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(InputError, match="more than 20 values inside each other"):
+        read_world_file(tmp_path / "p.toml")

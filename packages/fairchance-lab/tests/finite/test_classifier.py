@@ -391,3 +391,19 @@ def test_decisions_copy_the_ids(rng):
     decided = classifier.decide(X, ids=ids)
     ids += 1000
     assert decided.ids.tolist() == list(range(100, 160))
+
+
+def test_a_matched_first_round_accepts_the_nearest_number(rng):
+    """Cells of shares .9, .7 and .6: at ½ all are accepted, matched the nearest number."""
+    cell = np.repeat([0, 1, 2, 3], 100)
+    accepted = np.concatenate([np.arange(100) < n for n in (90, 70, 60, 10)])
+    y = rng.random(400) < 0.9
+    both = {
+        how: FiniteClassifier(first_round=how, random_state=0)
+        .fit(cell[:, None], y, accepted=accepted)
+        .decide(cell[:, None])
+        for how in ("matched", "cut")
+    }
+    assert both["matched"].accepted[:200].all()
+    assert not both["matched"].accepted[both["matched"].exploit & (cell == 2)].any()
+    assert both["cut"].accepted[:300].all()

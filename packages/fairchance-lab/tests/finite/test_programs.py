@@ -15,6 +15,8 @@ import fairchance_lab
 from fairchance.errors import InputError, UnknownIdError
 from fairchance.ledger.program import Program
 from fairchance.ledger.verification.walk import verify
+from ledger.lived_programs import entries
+from refused_people import log_odds
 
 WORD = "a-word-of-their-own"
 GOOD = {"baker": 0.75, "cook": 0.96, "smith": 0.9}
@@ -222,3 +224,78 @@ def test_more_than_two_decisions_or_classes_are_refused(place, rng):
         Program.create(
             place, fairchance_lab.ManyClassClassifier(random_state=0), X, np.arange(60) % 3
         )
+
+
+def test_classifiers_that_store_no_policies_are_replayed(place):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(400, 2)).astype(float)
+    good = (rng.random(400) < 0.3 + 0.2 * X[:, 0]).astype(int)
+    program = Program.create(
+        place,
+        fairchance_lab.FiniteClassifier(random_state=0),
+        X[:300],
+        good[:300],
+        accepted=X[:300, 0] > 0,
+    )
+    program.decide(X[300:])
+    found = proved(program)
+    assert (found.n_decisions, found.n_learned_again) == (100, 100)
+    assert entries(program, "policy") == []
+
+
+def test_no_mixture_without_stored_policies(place, rng):
+    X = rng.integers(0, 3, (300, 2))
+    good = rng.random(300) < 0.95
+    program = Program.create(place, fairchance_lab.FiniteClassifier(random_state=0), X, good)
+    program.decide(X[:50])
+    with pytest.raises(InputError, match="FiniteClassifier"):
+        program.decision_log(mixture=True)
+    log = program.decision_log()
+    assert len(log) == 50
+    assert np.array_equal(log.X, X[:50])
+
+
+def test_reasons_of_cells_are_differences_to_neighbouring_cells(place):
+    rng = np.random.default_rng(11)
+
+    def people(n):
+        X = rng.integers(0, 3, size=(n, 3)).astype(float)
+        good = rng.random(n) < 1 / (1 + np.exp(1.5 - X @ np.array([1.2, -0.4, 0.6])))
+        return X, good.astype(int), rng.choice(["A", "B"], n)
+
+    X, good, group = people(1500)
+    accepted = X[:, 0] + X[:, 2] >= 1
+    program = Program.create(
+        place,
+        fairchance_lab.FiniteClassifier(random_state=0),
+        X,
+        good,
+        accepted=accepted,
+        sensitive_features=group,
+    )
+    values = [np.unique(X[accepted, j], return_counts=True) for j in range(3)]
+    reference = [one[np.argmax(counts)] for one, counts in values]
+    for _ in range(2):
+        X, good, group = people(300)
+        decided = program.decide(X, sensitive_features=group)
+        cells = program.classifier.cells_
+        score = {
+            (*x, z): log_odds(np.clip(p, 1e-15, 1 - 1e-15))
+            for x, z, p in zip(
+                cells[0].tolist(), cells[1], program.classifier.policies_[-1].score, strict=True
+            )
+        }
+        no = ~decided.accepted
+        assert 0 < no.sum() < 300
+        reasons = program.reasons(decided.ids[no])
+        for person, z, each in zip(X[no].tolist(), group[no], reasons.values(), strict=True):
+            by_column = []
+            for j in range(3):
+                other = [reference[j] if at == j else one for at, one in enumerate(person)]
+                by_column.append((score[*person, z] - score[*other, z], f"x{j}"))
+            expected = sorted(one for one in by_column if one[0] < -1e-6)
+            assert [name for name, _ in each] == [name for _, name in expected]
+            assert np.allclose([v for _, v in each], [v for v, _ in expected], rtol=1e-6)
+        assert max(map(len, reasons.values())) > 1
+        program.observe(decided.ids[~no], good[~no])
+    assert verify(program.ledger).problem is None

@@ -22,9 +22,10 @@ from fairchance import (
     save,
 )
 from fairchance.errors import InputError, LearningWarning
+from fairchance.ledger import Program
 from fairchance.methods.storage import dumps, loads
 from fairchance_lab.many_classes import ManyClassClassifier
-from small_worlds import lender_world
+from small_worlds import lender_world, past_of
 
 
 @pytest.mark.parametrize(
@@ -463,3 +464,58 @@ def test_class_of_missing_outcomes_must_not_change():
     classifier.set_params(missing="sloppy")
     with pytest.raises(InputError, match=r"missing .*'fraud'.*'sloppy'"):
         classifier.decide(claims(50, rng)[0])
+
+
+@pytest.mark.parametrize("first_round", ["matched", "drawn"])
+def test_the_first_round_follows_the_past(rng, first_round):
+    X, _, accepted = past_of(rng, 0.6)
+    y = np.where(X[:, 0] > 0, "honest", rng.choice(["honest", "sloppy", "fraud"], len(X)))
+    classifier = ManyClassClassifier(
+        classes=("fraud", "sloppy", "honest"),
+        learner=LogisticRegression(),
+        first_round=first_round,
+        random_state=0,
+    ).fit(X, y, accepted=accepted)
+    decided = classifier.decide(X)
+    share = decided.propensity if first_round == "drawn" else decided.accepted & decided.exploit
+    assert share.sum() == pytest.approx(accepted.sum(), rel=0.01)
+    classifier.observe(decided.ids[decided.accepted], y[decided.accepted])
+    assert len(classifier.decide(X + 0.1)) == len(X)
+
+
+def test_rounds_count_who_is_left_after_some_are_forgotten():
+    rng = np.random.default_rng(0)
+
+    def claims(n):
+        X = rng.normal(size=(n, 2))
+        return X, np.where(X[:, 0] + rng.normal(size=n) > 0, "fair", "fraud")
+
+    X, y = claims(500)
+    classifier = ManyClassClassifier(classes=("fraud", "fair"), random_state=0)
+    classifier.fit(X, y, accepted=X[:, 1] > -1)
+    X, y = claims(300)
+    decided = classifier.decide(X)
+    classifier.observe(decided.ids[decided.accepted], y[decided.accepted])
+    gone = np.arange(300) % 3 == 0
+    classifier.forget(np.concatenate([decided.ids[gone], np.arange(0, 500, 5)]))
+    left = decided.accepted & ~gone
+    assert left.any()
+    seen = {name: int((left & (y == name)).sum()) for name in ("fair", "fraud")}
+    assert classifier.rounds_[0].seen == seen
+    classifier.decide(claims(100)[0])
+
+
+def test_a_program_with_two_outcomes_has_a_log(place, rng):
+    X = rng.normal(size=(500, 2))
+    good = np.where(X[:, 0] + rng.normal(size=500) > -1, "yes", "no")
+    classifier = ManyClassClassifier(
+        {"reject": {"yes": 0, "no": 0}, "accept": {"yes": 1, "no": -2}},
+        observed="accept",
+        good="yes",
+        random_state=0,
+    )
+    program = Program.create(place, classifier, X[:300], good[:300], accepted=X[:300, 0] > -1)
+    decided = program.decide(X[300:])
+    log = program.decision_log(mixture=True)
+    assert np.array_equal(log.accepted, decided.accepted)
+    assert np.array_equal(log.drawn, ~decided.exploit)

@@ -10,7 +10,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-import fairchance_lab
 import mixed_tables
 from cli.hostile_lender import run
 from fairchance.audit import DecisionLog, evaluate
@@ -252,33 +251,7 @@ def test_the_mixture_is_the_mean_over_the_policies_of_all_rounds(url, make):
     np.testing.assert_allclose(erased.mixture[kept], log.mixture[kept], rtol=1e-9)
 
 
-def test_no_mixture_without_stored_policies(place, tmp_path, rng):
+def test_no_mixture_of_the_history(place):
     program = lived(place, algorithm_1(), n_rounds=1)
     with pytest.raises(InputError, match="the history"):
         program.decision_log(history=True, mixture=True)
-    X = rng.integers(0, 3, (300, 2))
-    url = f"sqlite:///{tmp_path}/cells.db"
-    good = rng.random(300) < 0.95
-    cells = Program.create(url, fairchance_lab.FiniteClassifier(random_state=0), X, good)
-    cells.decide(X[:50])
-    with pytest.raises(InputError, match="FiniteClassifier"):
-        cells.decision_log(mixture=True)
-    log = cells.decision_log()
-    assert len(log) == 50
-    assert np.array_equal(log.X, X[:50])
-
-
-def test_many_classes_with_two_outcomes_have_a_log(place, rng):
-    X = rng.normal(size=(500, 2))
-    good = np.where(X[:, 0] + rng.normal(size=500) > -1, "yes", "no")
-    classifier = fairchance_lab.ManyClassClassifier(
-        {"reject": {"yes": 0, "no": 0}, "accept": {"yes": 1, "no": -2}},
-        observed="accept",
-        good="yes",
-        random_state=0,
-    )
-    program = Program.create(place, classifier, X[:300], good[:300], accepted=X[:300, 0] > -1)
-    decided = program.decide(X[300:])
-    log = program.decision_log(mixture=True)
-    assert np.array_equal(log.accepted, decided.accepted)
-    assert np.array_equal(log.drawn, ~decided.exploit)

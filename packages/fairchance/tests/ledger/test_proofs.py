@@ -16,7 +16,6 @@ from fairchance.ledger.verification.walk import verify
 from fairchance.methods.algorithm1 import classifier as algorithm
 from fairchance.methods.algorithm1.learning import Learned
 from fairchance.methods.storage import dumps, loads
-from fairchance_lab.finite import FiniteClassifier
 from ledger.lived_programs import entries, erase, lived, lying, proved
 from ledger_worlds import algorithm_1, certified, same, started
 
@@ -70,19 +69,6 @@ def test_rounds_of_single_applicants_are_repeated(place):
                 program.observe(decided.ids, one.outcome[part])
     assert len(program.classifier.policies_) < 24  # some were merged
     assert proved(program, relearn=True).n_decisions == 24
-
-
-def test_classifiers_that_store_no_policies_are_replayed(place):
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 3, size=(400, 2)).astype(float)
-    good = (rng.random(400) < 0.3 + 0.2 * X[:, 0]).astype(int)
-    program = Program.create(
-        place, FiniteClassifier(random_state=0), X[:300], good[:300], accepted=X[:300, 0] > 0
-    )
-    program.decide(X[300:])
-    found = proved(program)
-    assert (found.n_decisions, found.n_learned_again) == (100, 100)
-    assert entries(program, "policy") == []
 
 
 def test_a_refit_on_the_same_machine_gives_the_same_bits(place):

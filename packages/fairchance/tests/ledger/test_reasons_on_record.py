@@ -23,7 +23,6 @@ from fairchance.people.reasons import (
     first_misfit,
     reasons_for,
 )
-from fairchance_lab.finite import FiniteClassifier
 from ledger_worlds import algorithm_1, certified, started
 from refused_people import log_odds, mixed_people
 from small_worlds import lender_world
@@ -58,53 +57,6 @@ def test_groups_are_no_reasons_even_with_the_largest_weight(tmp_path):
         scored = program.classifier.scored_by(batch[features], sensitive_features=later)
         of_income, of_group = np.abs(scored.likelihood.likelihood.coef)
         assert of_group > max(1, of_income)
-
-
-def test_reasons_of_cells_are_differences_to_neighbouring_cells(tmp_path):
-    rng = np.random.default_rng(11)
-
-    def people(n):
-        X = rng.integers(0, 3, size=(n, 3)).astype(float)
-        good = rng.random(n) < 1 / (1 + np.exp(1.5 - X @ np.array([1.2, -0.4, 0.6])))
-        return X, good.astype(int), rng.choice(["A", "B"], n)
-
-    X, good, group = people(1500)
-    accepted = X[:, 0] + X[:, 2] >= 1
-    url = f"sqlite:///{tmp_path}/ledger.db"
-    program = Program.create(
-        url,
-        FiniteClassifier(random_state=0),
-        X,
-        good,
-        accepted=accepted,
-        sensitive_features=group,
-    )
-    values = [np.unique(X[accepted, j], return_counts=True) for j in range(3)]
-    reference = [one[np.argmax(counts)] for one, counts in values]
-    for _ in range(2):
-        X, good, group = people(300)
-        decided = program.decide(X, sensitive_features=group)
-        cells = program.classifier.cells_
-        score = {
-            (*x, z): log_odds(np.clip(p, 1e-15, 1 - 1e-15))
-            for x, z, p in zip(
-                cells[0].tolist(), cells[1], program.classifier.policies_[-1].score, strict=True
-            )
-        }
-        no = ~decided.accepted
-        assert 0 < no.sum() < 300
-        reasons = program.reasons(decided.ids[no])
-        for person, z, each in zip(X[no].tolist(), group[no], reasons.values(), strict=True):
-            by_column = []
-            for j in range(3):
-                other = [reference[j] if at == j else one for at, one in enumerate(person)]
-                by_column.append((score[*person, z] - score[*other, z], f"x{j}"))
-            expected = sorted(one for one in by_column if one[0] < -1e-6)
-            assert [name for name, _ in each] == [name for _, name in expected]
-            assert np.allclose([v for _, v in each], [v for v, _ in expected], rtol=1e-6)
-        assert max(map(len, reasons.values())) > 1
-        program.observe(decided.ids[~no], good[~no])
-    assert verify(program.ledger).problem is None
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])

@@ -14,18 +14,9 @@ from fairchance.errors import InputError
 from fairchance.methods.algorithm1.learning import LabelledRows
 from fairchance.methods.algorithm1.past import matched_cut
 from fairchance.simulate.run import run
-from fairchance_lab.finite import FiniteClassifier
-from fairchance_lab.many_classes.classifier import ManyClassClassifier
+from small_worlds import past_of
 
 FALSE_ALARM = 1e-6
-
-
-def past_of(rng, share, n=900):
-    """Return a history in which the past accepted a share, by a noisy rule of the features."""
-    X = rng.normal(size=(n, 3))
-    y = (X[:, 0] + rng.normal(size=n) > -0.5).astype(int)
-    wish = X[:, 0] + X[:, 1] + rng.logistic(size=n)
-    return X, y, wish > np.quantile(wish, 1 - share)
 
 
 def fitted(rng, share, **options):
@@ -188,39 +179,6 @@ def test_a_drawn_round_is_refused_with_limits(rng):
     classifier = PartialFeedbackClassifier(first_round="drawn", strategy=Limited(max_risk=0.5))
     with pytest.raises(InputError, match=r"drawn.*Limited"):
         classifier.fit(X, y, accepted=accepted)
-
-
-def test_cells_are_matched_too(rng):
-    """Cells of shares .9, .7 and .6: at ½ all are accepted, matched the nearest number."""
-    cell = np.repeat([0, 1, 2, 3], 100)
-    accepted = np.concatenate([np.arange(100) < n for n in (90, 70, 60, 10)])
-    y = rng.random(400) < 0.9
-    both = {
-        how: FiniteClassifier(first_round=how, random_state=0)
-        .fit(cell[:, None], y, accepted=accepted)
-        .decide(cell[:, None])
-        for how in ("matched", "cut")
-    }
-    assert both["matched"].accepted[:200].all()
-    assert not both["matched"].accepted[both["matched"].exploit & (cell == 2)].any()
-    assert both["cut"].accepted[:300].all()
-
-
-@pytest.mark.parametrize("first_round", ["matched", "drawn"])
-def test_many_classes_follow_the_past_as_well(rng, first_round):
-    X, _, accepted = past_of(rng, 0.6)
-    y = np.where(X[:, 0] > 0, "honest", rng.choice(["honest", "sloppy", "fraud"], len(X)))
-    classifier = ManyClassClassifier(
-        classes=("fraud", "sloppy", "honest"),
-        learner=LogisticRegression(),
-        first_round=first_round,
-        random_state=0,
-    ).fit(X, y, accepted=accepted)
-    decided = classifier.decide(X)
-    share = decided.propensity if first_round == "drawn" else decided.accepted & decided.exploit
-    assert share.sum() == pytest.approx(accepted.sum(), rel=0.01)
-    classifier.observe(decided.ids[decided.accepted], y[decided.accepted])
-    assert len(classifier.decide(X + 0.1)) == len(X)
 
 
 def test_a_run_goes_on_from_a_drawn_round(make_classifier):

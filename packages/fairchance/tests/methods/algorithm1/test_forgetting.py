@@ -19,7 +19,6 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import fairchance as fc
-import fairchance_lab
 from fairchance.errors import InputError, UnknownIdError
 from fairchance.methods.storage import dumps, loads
 from fairchance.people.ids import IdIndex, id_bits
@@ -466,25 +465,3 @@ def test_the_reference_cannot_be_forgotten_completely():
     with pytest.raises(InputError, match="would leave no applicants to rank others among"):
         classifier.forget(np.arange(600))
     classifier.forget(np.arange(599))
-
-
-def test_many_classes_count_who_is_left():
-    rng = np.random.default_rng(0)
-
-    def claims(n):
-        X = rng.normal(size=(n, 2))
-        return X, np.where(X[:, 0] + rng.normal(size=n) > 0, "fair", "fraud")
-
-    X, y = claims(500)
-    classifier = fairchance_lab.ManyClassClassifier(classes=("fraud", "fair"), random_state=0)
-    classifier.fit(X, y, accepted=X[:, 1] > -1)
-    X, y = claims(300)
-    decided = classifier.decide(X)
-    classifier.observe(decided.ids[decided.accepted], y[decided.accepted])
-    gone = np.arange(300) % 3 == 0
-    classifier.forget(np.concatenate([decided.ids[gone], np.arange(0, 500, 5)]))
-    left = decided.accepted & ~gone
-    assert left.any()
-    seen = {name: int((left & (y == name)).sum()) for name in ("fair", "fraud")}
-    assert classifier.rounds_[0].seen == seen
-    classifier.decide(claims(100)[0])
