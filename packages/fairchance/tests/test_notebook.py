@@ -1,61 +1,17 @@
-"""What a notebook shows of decisions, rounds, programs and results."""
+"""What a notebook shows of decisions, rounds and programs."""
 
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import fairchance as fc
-import fairchance_lab
 from fairchance.core import decisions
 from fairchance.ledger import Program
 from fairchance.ledger.summary import Summary
 from fairchance.notebook import Records, in_words
 from fairchance.people.likeness import Unlike
-from fairchance_lab import compare
-from fairchance_lab.experiments.results import Failure, Results
-from fairchance_lab.experiments.verdict import find_verdict
-from fairchance_lab.finite.classifier import FiniteRound
-from fairchance_lab.many_classes.classifier import ManyClassDecisions, ManyClassRound
-
-NAME = "<script>alert(\"'1'\")</script>$x$"
-HOSTILE = f"{NAME}\x1b[31m\u202e" + "n" * 300
-TAGS = {"div", "p", "b", "table", "thead", "tbody", "tr", "th", "td"}
-
-
-class Page(HTMLParser):
-    """The tags and texts of a piece of HTML; a tag that is not closed in its place is an error."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.open, self.tags, self.attributes, self.texts = [], [], set(), []
-        self.feed(html)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-        self.tags.append(tag)
-        self.attributes |= {name for name, _ in attrs}
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    @property
-    def text(self):
-        return " ".join(self.texts)
-
-
-def shown(value):
-    page = Page(value._repr_html_())
-    assert set(page.tags) <= TAGS
-    assert page.attributes <= {"class", "scope", "style", "tabindex", "title"}
-    assert page.text.isprintable()
-    return page
+from notebook_cells import HOSTILE, NAME, TAGS, Page, shown
 
 
 def applicants(rng, n, name=NAME):
@@ -182,16 +138,6 @@ def test_counts_and_corrections_are_tables(explored):
     assert shown(correction).texts[0] == f"Correction {first}"
 
 
-def test_rounds_of_a_finite_domain_are_shown(rng):
-    X = rng.integers(0, 3, size=(300, 2))
-    good = (rng.random(300) < 0.8).astype(int)
-    clf = fairchance_lab.FiniteClassifier(random_state=0).fit(X[:200], good[:200])
-    batch = clf.decide(X[200:])
-    assert "applied" in shown(clf.rounds_).texts
-    assert shown(clf.rounds_[0]).texts[0] == "Round 1"
-    assert "Round 1" in shown(batch).text
-
-
 def test_a_program_shows_its_promise_and_outcomes(tmp_path, rng):
     X, good, more = applicants(rng, 400)
     clf, url = fc.PartialFeedbackClassifier(random_state=0), f"sqlite:///{tmp_path}/lender.db"
@@ -208,35 +154,13 @@ def test_a_program_shows_its_promise_and_outcomes(tmp_path, rng):
     assert program.summary()._repr_html_() == program._repr_html_()
 
 
-def test_results_show_the_verdict_and_every_method():
-    results = compare(
-        {
-            "methods": [NAME, "no-exploration", "ceiling"],
-            "variants": {NAME: {"method": "plain"}},
-            "repetitions": 2,
-            "world": {"data": "lender", "n_batch": 100, "n_rounds": 2},
-        }
-    )
-    page, verdict = shown(results), find_verdict(results)
-    assert page.texts[0] == verdict.takeaway
-    assert {one.label for one in verdict.standings} <= set(page.texts)
-    assert NAME in page.text
-    assert "2 repetitions" in page.text
-    failed = replace(results, failures=(Failure("α = 0.15", NAME, 0, 1, HOSTILE),))
-    assert "1 run failed" in shown(failed).text
-
-
 @pytest.mark.parametrize(
     "kind",
     [
         *(getattr(decisions, name) for name in decisions.__all__),
-        FiniteRound,
-        ManyClassDecisions,
-        ManyClassRound,
         Records,
         Program,
         Summary,
-        Results,
         fc.CertifiedClassifier,
     ],
 )
