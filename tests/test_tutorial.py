@@ -10,6 +10,8 @@ from pathlib import Path
 import altair as alt
 import pytest
 
+from browser.checks import problems
+from fairchance.cli.pages.page import Figure, Page, Section, render
 from fairchance_lab.experiments.verdict import find_verdict
 
 PATH = Path(__file__).parents[1] / "docs" / "tutorial.ipynb"
@@ -112,3 +114,14 @@ def test_the_cells_give_what_the_file_stores():
         one.method: float(one.earned.mean) for one in find_verdict(names["results"]).standings
     }
     assert earned["explore-fair"] > earned["certified-within-group"] > earned["no-exploration"]
+
+
+@pytest.mark.xdist_group("browser")
+def test_the_charts_in_a_browser(browser, tmp_path):
+    _, charts = quick_run()
+    figures = [Figure(name, chart, name) for name, chart in charts.items()]
+    section = Section("charts", "Charts", parts=figures)
+    page = Page("tutorial", "Tutorial", "Charts.", "All of them.", "", sections=[section])
+    file = tmp_path / "charts.html"
+    file.write_text(render("Tutorial", [page], ""), encoding="utf-8")
+    assert problems(browser, file) == {}

@@ -1,4 +1,4 @@
-"""What every page must do in a browser."""
+"""What every page must do in Debian's Chromium, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import shutil
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+LARGEST = 5 * 2**20  # bytes of a page
 WIDTHS = (390, 768, 1280)
 A4 = 688  # CSS pixels between margins of 14 mm
 ALIKE = [["svg"], ["tbody tr:nth-child(n+3)"]]  # charts have a label; other rows are like the first
@@ -18,6 +20,20 @@ MEASURE = Path(__file__).with_name("measure.js").read_text(encoding="utf-8")
 def chromium():
     """Return the path of Chromium, or None."""
     return os.environ.get("FAIRCHANCE_CHROMIUM") or shutil.which("chromium")
+
+
+# Not for the session: Playwright keeps an asyncio loop running, beside which none can start.
+@pytest.fixture(scope="module")
+def browser():
+    """Start Chromium; skip the tests if there is none, which the end of the run says loudly."""
+    if chromium() is None:
+        pytest.skip("no Chromium")
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        yield started
+        started.close()
 
 
 def problems(browser, path):
