@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from experiments.loan_files import write_loans
 from fairchance.cli.app import app
 from fairchance.cli.options import PAPER_LETTERS
 from fairchance.errors import InputError
@@ -84,18 +85,6 @@ def read(tmp_path):
 
 def run_alone(experiment):
     return run_repetition(experiment, load_source(experiment.world), 0).columns
-
-
-def write_loans(path, outcomes=("no", "yes"), group=("X", "Y")):
-    rng = np.random.default_rng(5)
-    lines = ["income,debt,town,paid"]
-    for i in range(240):
-        income, debt = rng.normal(size=2)
-        chance = 1 / (1 + np.exp(-1 - 2 * income + debt))
-        which = int(rng.random() < chance) if i else len(outcomes)
-        paid = outcomes[min(which, len(outcomes) - 1)]
-        lines.append(f"{income:.4f},{debt:.4f},{group[i % len(group)]},{paid}")
-    path.write_text("\n".join(lines) + "\n")
 
 
 def test_all_fields_of_a_file(read):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from experiments.test_world_file import write_loans
+from experiments.loan_files import write_loans
 from fairchance.errors import InputError, UnavailableError
 from fairchance.simulate.people import Table
 from fairchance.simulate.populations import Lender

@@ -39,7 +39,7 @@ from fairchance.cli.messages import mistakes_so_far_message
 from fairchance.errors import LedgerError
 from fairchance.ledger import Program, verify
 from fairchance.people.reasons import in_words
-from methods.certified.test_late_outcomes import Desk, certified_desk
+from methods.certified.desk import Desk, certified_desk
 
 COLUMNS = [
     "id",

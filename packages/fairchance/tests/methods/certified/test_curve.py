@@ -24,8 +24,7 @@ from methods.certified.known_truth import (
     start,
     too_many,
 )
-from methods.certified.test_engine import RULES
-from methods.certified.test_ladder import make_ladder, play_round
+from methods.certified.ladders import RULES, make_ladder, play_round
 
 BOUNDS = [0.05, 0.1, 0.15, 0.2, 0.25]
 

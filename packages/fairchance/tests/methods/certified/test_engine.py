@@ -10,30 +10,24 @@ import pytest
 
 from fairchance import CertifiedClassifier
 from fairchance.core.noise import OutcomeNoise
-from fairchance.core.strategies import Uniform
 from fairchance.errors import LearningWarning
 from fairchance.ledger import Program, verify
 from fairchance.methods.certified.engine import ChosenPolicy, edge_softness, walk_starts
 from fairchance.methods.certified.ladder import LadderRows
 from fairchance.methods.certified.pilot import Pilot, RungEstimates
-from fairchance.methods.certified.rules import Rules
 from fairchance.people.likelihoods import ConstantLikelihood
 from fairchance.people.store import PeopleStore
 from fairchance.simulate.populations import draw_applicants
 from methods.certified.known_truth import (
     ALPHA,
-    DELTA,
     QUICK,
-    UTILITY,
     Flat,
     Slope,
     play,
     rngs,
     start,
 )
-from methods.certified.test_ladder import make_ladder
-
-RULES = Rules(ALPHA, DELTA, UTILITY, 20, False, 0.0, Uniform(), OutcomeNoise())
+from methods.certified.ladders import RULES, make_ladder
 
 
 def test_if_all_look_alike_a_rung_accepts_with_the_share_of_the_pilot():

@@ -32,18 +32,7 @@ from fairchance.people.likelihoods import LinearLikelihood
 from fairchance.simulate.people import People
 from fairchance.simulate.populations import draw_applicants
 from methods.certified.known_truth import ALPHA, QUICK, start, too_many
-
-LEVEL = 0.03
-
-
-def make_ladder(tau=0.1, floor=0.0, starts=((20, 0.8), (8, 0.2)), n=500):
-    X = np.random.default_rng(1).normal(size=(n, 1))
-    likelihood = LinearLikelihood(np.array([1.0]), 0.0)
-    group = np.zeros(n, np.intp)
-    score = likelihood.score(X, group)
-    ranking = Ranking.freeze(likelihood, score, group, 1, within=False)
-    frozen = Floor.freeze(Uniform(), floor, X, score, group, 1)
-    return Ladder(ranking, tau, frozen, LEVEL, starts, 1, ALPHA)
+from methods.certified.ladders import LEVEL, make_ladder, play_round
 
 
 def positions(ladder, rank):
@@ -79,14 +68,6 @@ def test_two_starts_each_with_its_share():
     assert inner.threshold(10) == pytest.approx(-np.log(LEVEL * 0.2))
     assert inner.threshold(30) == pytest.approx(-np.log(LEVEL * 0.8))
     assert inner.threshold(3) == np.inf
-
-
-def play_round(rng, ladder, rung, fdr, n=400):
-    X = rng.normal(size=(n, 1))
-    group = np.zeros(n, np.intp)
-    p = ladder.policy(ladder.locate(X, group), rung)
-    accepted = rng.random(n) < p
-    return ladder.locate(X, group), p, accepted, accepted & (rng.random(n) < fdr)
 
 
 def test_never_uncertified(rng):

@@ -22,43 +22,8 @@ from fairchance.simulate.run import run
 from fairchance.simulate.streams import Drawn
 from fairchance.simulate.worlds import World
 from methods.certified.controls import Overtaking, with_engine
-from methods.certified.known_truth import DELTA, QUICK, Flat, Slope, start, too_many
-
-N = 300
-
-
-class Desk:
-    """A classifier, with the outcomes of all applicants it accepted."""
-
-    def __init__(self, seed=0, **options):
-        self.rng = np.random.default_rng(seed)
-        self.classifier = start(Slope(), self.rng, random_state=seed, **options)
-        self.accepted = []
-
-    @property
-    def engine(self):
-        return self.classifier._engines[0]
-
-    @property
-    def wealth(self):
-        return np.concatenate([ladder.wealth.log.ravel() for ladder in self.engine.ladders])
-
-    def decide(self, n=N):
-        batch = draw_applicants(Slope(), n, self.rng)
-        decided = self.classifier.decide(batch.people.X)
-        self.accepted.append((decided.ids[decided.accepted], batch.outcome[decided.accepted]))
-        return decided
-
-    def tell(self, t, which=(0, 1)):
-        ids, outcome = self.accepted[t - 1]
-        chosen = np.isin(outcome, which)
-        self.classifier.observe(ids[chosen], outcome[chosen])
-
-    def rounds(self, n):
-        for _ in range(n):
-            decided = self.decide()
-            self.tell(len(self.accepted))
-        return decided
+from methods.certified.desk import Desk, N, certified_desk
+from methods.certified.known_truth import DELTA, QUICK, Flat, Slope, too_many
 
 
 def test_wealth_moves_only_when_the_oldest_round_is_complete():
@@ -122,14 +87,6 @@ def test_pending_outcomes_count_as_bad_after_patience():
     desk.classifier.observe(ids[kept_back], outcome[kept_back])
     assert np.array_equal(desk.wealth, before)
     assert desk.engine.stage.restarts == 0
-
-
-def certified_desk(**options):
-    desk = Desk(**options)
-    for _ in range(15):
-        if desk.rounds(1).certified:
-            return desk
-    raise AssertionError("never certified")
 
 
 def test_correcting_a_used_outcome_restarts():
