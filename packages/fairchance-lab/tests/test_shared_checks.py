@@ -29,6 +29,11 @@ METHODS = {
 }
 
 
+@pytest.mark.parametrize("classifier", [FiniteClassifier(), ManyClassClassifier()], ids=repr)
+def test_the_bound_is_that_of_the_default_budget(classifier):
+    assert classifier.bound_ == fc.FdrBudget().alpha
+
+
 @pytest.mark.parametrize("labels", UNCLEAR, ids=str)
 @pytest.mark.parametrize("name", METHODS)
 def test_outcomes_whose_meaning_is_not_obvious_must_be_named_to_decide(name, labels, tmp_path):
