@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from browser.checks import browser
 from fixtures import new_database, postgres, url
 
-__all__ = ["new_database", "postgres", "url"]
+__all__ = ["browser", "new_database", "postgres", "url"]
