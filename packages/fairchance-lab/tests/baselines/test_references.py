@@ -9,9 +9,8 @@ from sklearn.linear_model import LogisticRegression
 
 from fairchance import Revenue
 from fairchance.errors import InputError
-from fairchance.simulate.finite import FiniteDomain
 from fairchance.simulate.people import Table
-from fairchance.simulate.populations import Lender, constrained_optimum
+from fairchance.simulate.populations import FiniteDomain, Lender, constrained_optimum
 from fairchance.simulate.run import run
 from fairchance_lab.baselines import references
 from fairchance_lab.baselines.references import best_linear, ceiling, logistic_all_labels

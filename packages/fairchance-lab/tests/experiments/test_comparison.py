@@ -11,8 +11,7 @@ import pytest
 from experiments.test_repetition import SPEC, Spy, numbered_people
 from experiments.test_tables import make_results
 from fairchance.errors import InputError
-from fairchance.simulate.finite import FiniteDomain
-from fairchance.simulate.populations import Lender
+from fairchance.simulate.populations import FiniteDomain, Lender
 from fairchance.simulate.run import run
 from fairchance_lab.datasets import load
 from fairchance_lab.experiments.comparison import (

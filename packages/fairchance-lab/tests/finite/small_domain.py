@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairchance import Revenue
-from fairchance.simulate.finite import FiniteDomain
+from fairchance.simulate.populations import FiniteDomain
 from fairchance_lab.finite import FiniteClassifier
 
 REVENUE = Revenue(gain=200, loss=500)

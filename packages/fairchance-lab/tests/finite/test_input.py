@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from fairchance import FdrBudget, Limited, MeanPastScore, Uniform
 from fairchance.errors import InputError, LearningWarning, UnknownIdError
 from fairchance.methods.storage import dumps
-from fairchance.simulate.finite import FiniteDomain
+from fairchance.simulate.populations import FiniteDomain
 from fairchance_lab.finite import CountedOutcomes, FiniteClassifier, NormalisedG
 from finite.small_domain import (
     DOMAIN,

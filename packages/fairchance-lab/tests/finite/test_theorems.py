@@ -17,7 +17,7 @@ from scipy.stats import binomtest
 
 from fairchance import FdrBudget, Utility
 from fairchance.errors import InputError
-from fairchance.simulate.finite import FiniteDomain
+from fairchance.simulate.populations import FiniteDomain
 from fairchance_lab.finite import FiniteClassifier, NormalisedG, best_classifier, sigma
 from fairchance_lab.paper.theory import Setting, convergence, feasibility, improvement
 

@@ -5,8 +5,8 @@ import pytest
 
 from fairchance import Revenue
 from fairchance.errors import InputError
-from fairchance.simulate.finite import FiniteDomain
 from fairchance.simulate.people import People
+from fairchance.simulate.populations import FiniteDomain
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Literal, Protocol
 
 from fairchance.errors import InputError
-from fairchance.simulate.finite import FiniteDomain
 from fairchance.simulate.people import Table
+from fairchance.simulate.populations import FiniteDomain
 from fairchance_lab.datasets.acs import (
     GROUPS,
     PersonFile,

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from fairchance.errors import InputError
-from fairchance.simulate.finite import FiniteDomain
 from fairchance.simulate.people import Floats
+from fairchance.simulate.populations import FiniteDomain
 from fairchance.words import listed
 from fairchance_lab.datasets.download import (
     DATA_VARIABLE,

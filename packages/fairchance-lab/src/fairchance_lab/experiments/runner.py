@@ -24,9 +24,8 @@ from joblib import Parallel, delayed, parallel_config
 import fairchance
 import fairchance_lab
 from fairchance.errors import InputError
-from fairchance.simulate.finite import FiniteDomain
 from fairchance.simulate.people import Table
-from fairchance.simulate.populations import Population
+from fairchance.simulate.populations import FiniteDomain, Population
 from fairchance_lab.experiments.methods import (
     check_methods,
     check_options,

@@ -11,9 +11,8 @@ from typing import Any
 from fairchance.errors import InputError
 from fairchance.simulate import feedback as fb
 from fairchance.simulate import histories as h
-from fairchance.simulate.finite import FiniteDomain
 from fairchance.simulate.people import Table
-from fairchance.simulate.populations import Drifting, Lender, Population
+from fairchance.simulate.populations import Drifting, FiniteDomain, Lender, Population
 from fairchance.simulate.streams import Drawn, Parts, Resampled, Scaling, Stream, TableDrift
 from fairchance.simulate.worlds import World
 from fairchance_lab.datasets import CATALOGUE, load, read_table

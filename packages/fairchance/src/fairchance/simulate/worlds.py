@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from fairchance.errors import InputError
 from fairchance.simulate.feedback import Feedback, SealedOutcomes
-from fairchance.simulate.finite import FiniteDomain
 from fairchance.simulate.histories import HistoryRule, PastCutoff, split_rule
 from fairchance.simulate.people import Applicants, Floats, People, Table, WholePopulation
-from fairchance.simulate.populations import Population
+from fairchance.simulate.populations import FiniteDomain, Population
 from fairchance.simulate.streams import Scaling, Standardisation, Stream
 
 __all__ = ["Past", "World", "WorldBatch", "whole_population"]
