@@ -14,16 +14,7 @@ from typing import Any
 
 import typer
 from joblib.parallel import BACKENDS
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import DownloadColumn
 
 from fairchance.cli.files.csv_files import csv_bytes
 from fairchance.cli.files.tables import check_apart
@@ -31,6 +22,8 @@ from fairchance.cli.options import PAPER_LETTERS, Paired, RunOptions, names, pro
 from fairchance.cli.output import (
     Console,
     binary_output,
+    counting_bar,
+    make_bar,
     print_error,
     print_json,
     print_lines,
@@ -39,6 +32,7 @@ from fairchance.cli.output import (
 from fairchance.errors import InputError, to_install, visible
 from fairchance.extras import arrow
 from fairchance.simulate.people import Table
+from fairchance.simulate.streams import repeated_rows_remarks
 from fairchance.words import counted
 from fairchance_lab.experiments.all_tables import (
     against,
@@ -56,7 +50,7 @@ from fairchance_lab.experiments.results import Results
 from fairchance_lab.experiments.runner import Run, run_experiment
 from fairchance_lab.experiments.spec import Experiment, read_options
 from fairchance_lab.experiments.verdict import Standing, Verdict, find_verdict, money, rate
-from fairchance_lab.experiments.world_spec import load_source, repeated_rows_remarks
+from fairchance_lab.experiments.world_spec import load_source
 from fairchance_lab.page import section_ids, write_report
 from fairchance_lab.paper.released import SWITCHES
 
@@ -155,7 +149,7 @@ def run_or_resume(
         source = load_source(experiment.world, data=options.data, progress=bar)
     with (
         joblib_backend(options.backend, options.jobs, options.scheduler),
-        repetition_bar(quiet) as progress,
+        counting_bar("repetitions", quiet) as progress,
     ):
         run = Run(folder, options.jobs, options.backend, progress, options.fresh)
         return run_experiment(experiment, source, run), source, folder
@@ -397,23 +391,12 @@ def _standing_cells(one: Standing, verdict: Verdict) -> list[str]:
 
 
 @contextmanager
-def repetition_bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Show how many repetitions are done, on standard error."""
-    if quiet:
-        yield None
-        return
-    with _progress(MofNCompleteColumn()) as bar:
-        task = bar.add_task("repetitions", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
 def download_bar(quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
     """Show how much has been downloaded, on standard error, if anything is."""
     if quiet:
         yield None
         return
-    with _progress(DownloadColumn()) as bar:
+    with make_bar(DownloadColumn()) as bar:
         tasks: list[Any] = []
 
         def show(done: int, total: int | None) -> None:
@@ -422,15 +405,3 @@ def download_bar(quiet: bool) -> Iterator[Callable[[int, int | None], None] | No
             bar.update(tasks[0], completed=done, total=total)
 
         yield show
-
-
-def _progress(amount: Any) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        amount,
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )

@@ -20,18 +20,14 @@ from fairchance.errors import InputError
 from fairchance.methods.options import CLASSIFIERS, PARTIAL
 from fairchance.simulate.people import Table
 from fairchance.simulate.populations import Lender
+from fairchance.simulate.streams import repeated_rows_remarks
 from fairchance_lab.datasets import CATALOGUE
 from fairchance_lab.experiments.methods import check_options
 from fairchance_lab.experiments.repetition import run_repetition
 from fairchance_lab.experiments.runner import Run, run_experiment
 from fairchance_lab.experiments.spec import Experiment, Goal
 from fairchance_lab.experiments.world_file import read_world_file
-from fairchance_lab.experiments.world_spec import (
-    POPULATIONS,
-    WorldSpec,
-    load_source,
-    repeated_rows_remarks,
-)
+from fairchance_lab.experiments.world_spec import POPULATIONS, WorldSpec, load_source
 from fairchance_lab.runs import with_set
 from hostile_toml import NESTED
 from sentences import one_sentence

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fairchance.simulate.streams import repeated_rows_remarks
 from fairchance.words import amount, counted, percent
 from fairchance_lab.experiments import tables
 from fairchance_lab.experiments.certificates import records_of
@@ -23,7 +24,7 @@ from fairchance_lab.experiments.results import Counts, Results
 from fairchance_lab.experiments.spec import Goal, written
 from fairchance_lab.experiments.tables import Estimate
 from fairchance_lab.experiments.verdict import money, rate, with_interval
-from fairchance_lab.experiments.world_spec import DELAYS, PASTS, repeated_rows_remarks
+from fairchance_lab.experiments.world_spec import DELAYS, PASTS
 from fairchance_lab.paper.published import (
     ALPHA,
     PAPER_REPETITIONS,

@@ -17,11 +17,9 @@ from fairchance.simulate.streams import Drawn, Parts, Resampled, Scaling, Stream
 from fairchance.simulate.worlds import World
 from fairchance_lab.datasets import CATALOGUE, load, read_table
 
-__all__ = ["PASTS", "POPULATIONS", "WorldSpec", "load_source", "repeated_rows_remarks"]
+__all__ = ["PASTS", "POPULATIONS", "WorldSpec", "load_source"]
 
 Options = Mapping[str, Any]
-
-_REPEATED_SHARE = 0.1  # of the rows may be drawn before a remark on repeated rows
 
 PASTS: dict[str, Callable[..., h.HistoryRule]] = {
     "outcome": h.SelectedOnOutcome,
@@ -164,26 +162,6 @@ class WorldSpec:
         options["delay"] = _build(f"delay {kind}", DELAYS[kind], delay)
         feedback: fb.Feedback = _build("feedback", fb.Feedback, options)
         return feedback
-
-
-def repeated_rows_remarks(n_rows: int, n_drawn: int) -> list[str]:
-    """Return a remark on repeated rows, if a repetition draws many people from few rows.
-
-    Examples
-    --------
-    >>> repeated_rows_remarks(1_000_000, 20_000)
-    []
-    >>> print(*repeated_rows_remarks(4_000, 10_000))
-    A repetition draws 10,000 people with replacement from 4,000 rows, so rows repeat, and a \
-learner that memorises rows looks better than it would among new people (docs/worlds.md).
-    """
-    if n_drawn <= n_rows * _REPEATED_SHARE:
-        return []
-    return [
-        f"A repetition draws {n_drawn:,} people with replacement from {n_rows:,} rows, so rows "
-        f"repeat, and a learner that memorises rows looks better than it would among new people "
-        f"(docs/worlds.md)."
-    ]
 
 
 def _build_rule(options: Options, source: Table | Population) -> h.HistoryRule:

@@ -12,7 +12,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -28,13 +28,17 @@ from fairchance.errors import InputError, visible
 from fairchance.words import share
 
 if TYPE_CHECKING:  # an extra, and slow to import
+    from rich.progress import Progress, ProgressColumn
+
     from fairchance.ledger.summary import Outcomes
 
 __all__ = [
     "Console",
     "binary_output",
+    "counting_bar",
     "drop_output",
     "interval",
+    "make_bar",
     "plain_data",
     "print_error",
     "print_json",
@@ -170,6 +174,37 @@ def interval(outcomes: Outcomes) -> str:
         return "–"
     low, high = outcomes.interval
     return f"{share(low)}–{share(high)}"
+
+
+# Progress
+
+
+@contextmanager
+def counting_bar(what: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how many of something are done, on standard error."""
+    if quiet:
+        yield None
+        return
+    from rich.progress import MofNCompleteColumn  # noqa: PLC0415 - slow to import
+
+    with make_bar(MofNCompleteColumn()) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def make_bar(amount: ProgressColumn) -> Progress:
+    """Return a progress bar for standard error that shows an amount and the time left."""
+    from rich import progress  # noqa: PLC0415 - slow to import
+
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        amount,
+        progress.TaskProgressColumn(),
+        progress.TimeElapsedColumn(),
+        progress.TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
 
 
 # Standard streams

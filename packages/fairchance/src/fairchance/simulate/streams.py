@@ -12,9 +12,20 @@ from fairchance.errors import InputError
 from fairchance.simulate.people import Applicants, Floats, People, Table
 from fairchance.simulate.populations import Drifting, Population, draw_applicants
 
-__all__ = ["Drawn", "Parts", "Resampled", "Scaling", "Standardisation", "Stream", "TableDrift"]
+__all__ = [
+    "Drawn",
+    "Parts",
+    "Resampled",
+    "Scaling",
+    "Standardisation",
+    "Stream",
+    "TableDrift",
+    "repeated_rows_remarks",
+]
 
 Scaling = Literal["history", "stream", "none"]
+
+_REPEATED_SHARE = 0.1  # of the rows may be drawn before a remark on repeated rows
 
 
 class Stream(Protocol):
@@ -220,6 +231,26 @@ class Resampled(_FromTable):
         spread = float(value.std()) or 1.0
         weight = np.exp(self.drift.tilt * round * (value - value.mean()) / spread)
         return np.asarray(weight / weight.sum())
+
+
+def repeated_rows_remarks(n_rows: int, n_drawn: int) -> list[str]:
+    """Return a remark on repeated rows, if a repetition draws many people from few rows.
+
+    Examples
+    --------
+    >>> repeated_rows_remarks(1_000_000, 20_000)
+    []
+    >>> print(*repeated_rows_remarks(4_000, 10_000))
+    A repetition draws 10,000 people with replacement from 4,000 rows, so rows repeat, and a \
+learner that memorises rows looks better than it would among new people (docs/worlds.md).
+    """
+    if n_drawn <= n_rows * _REPEATED_SHARE:
+        return []
+    return [
+        f"A repetition draws {n_drawn:,} people with replacement from {n_rows:,} rows, so rows "
+        f"repeat, and a learner that memorises rows looks better than it would among new people "
+        f"(docs/worlds.md)."
+    ]
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairchance.cli.options import (
-    Jobs,
-    Json,
-    check_jobs,
-    errors,
-    names,
-)
-from fairchance.cli.output import Console, print_json, print_table
+from fairchance.cli.options import Jobs, Json, check_jobs, errors, names
+from fairchance.cli.output import Console, counting_bar, print_json, print_table
 from fairchance.errors import InputError
 from fairchance.words import amount, share
 
 if TYPE_CHECKING:  # slow to import
     from fairchance.simulate.plan import UntilCertified
     from fairchance.simulate.streams import Stream
-    from fairchance_lab.paper.theory import Setting
 
 
 def plan(
@@ -73,9 +66,6 @@ def plan(
             "default one more than the longest delay."
         ),
     ] = None,
-    cells: Annotated[
-        int, typer.Option(help="Number of cells: also print what the paper's theorems require.")
-    ] = 0,
     repetitions: Annotated[int, typer.Option(help="Simulated runs.")] = 20,
     jobs: Jobs = -1,
     json: Json = False,
@@ -102,10 +92,11 @@ def plan(
         from fairchance.simulate.plan import Plan  # noqa: PLC0415
         from fairchance.simulate.plan import plan as make_plan  # noqa: PLC0415
         from fairchance.simulate.populations import Binormal  # noqa: PLC0415
-        from fairchance.simulate.streams import Drawn, Resampled  # noqa: PLC0415
-        from fairchance_lab.experiments.world_spec import repeated_rows_remarks  # noqa: PLC0415
-        from fairchance_lab.paper.theory import Setting  # noqa: PLC0415
-        from fairchance_lab.runs import repetition_bar  # noqa: PLC0415 - slow
+        from fairchance.simulate.streams import (  # noqa: PLC0415 - slow to import
+            Drawn,
+            Resampled,
+            repeated_rows_remarks,
+        )
 
         console, about = Console(), None
         if history is not None:
@@ -139,11 +130,10 @@ def plan(
             maturity=maturity,
             patience=patience,
         )
-        theorems = Setting(cells, delta=delta) if cells else None
-        with repetition_bar(json) as progress:
+        with counting_bar("repetitions", json) as progress:
             estimates = make_plan(wanted, jobs=jobs, progress=progress)
         late = Late(least, most, maturity, patience)
-        print_plan(console, estimates, json, theorems, people, about, late)
+        print_plan(console, estimates, json, about, late)
 
 
 def _delay(text: str, rounds: int) -> tuple[int, int]:
@@ -229,28 +219,16 @@ def print_plan(
     console: Console,
     estimates: list[UntilCertified],
     json_wanted: bool,
-    theorems: Setting | None = None,
-    batch: int = 0,
     history: dict[str, Any] | None = None,
     late: Late | None = None,
 ) -> None:
-    """Print the estimates until a certificate and, if given, what the theorems require."""
-    from fairchance_lab.paper.theory import (  # noqa: PLC0415 - slow to import
-        convergence,
-        feasibility,
-        improvement,
-        theory_lines,
-    )
-
+    """Print the estimates until a certificate."""
     late = Late() if late is None else late
     if json_wanted:
         plan: dict[str, Any] = {
             "certificate": [asdict(estimate) for estimate in estimates],
             **late.as_dict(),
         }
-        if theorems is not None:
-            bounds = feasibility(theorems), improvement(theorems), convergence(theorems)
-            plan["theorems"] = [asdict(bound) for bound in bounds]
         if history is not None:
             plan["history"] = history
         print_json(plan)
@@ -273,8 +251,6 @@ def print_plan(
     )
     _print_curve(console, estimates[0])
     for line in late.lines():
-        console.print(line)
-    for line in [] if theorems is None else theory_lines(theorems, batch):
         console.print(line)
 
 
