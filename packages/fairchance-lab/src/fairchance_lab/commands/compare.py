@@ -178,5 +178,5 @@ def print_compared(
         for line in again:
             console.print(line, style="dim")
         console.print(f"Results: {folder.resolve()}", soft_wrap=True)
-        page = f"fairchance report {quote(str(folder))} -o {quote(str(folder / 'report.html'))}"
+        page = f"fairchance results {quote(str(folder))} -o {quote(str(folder / 'report.html'))}"
         console.print(f"As a page with figures: {page}", soft_wrap=True)

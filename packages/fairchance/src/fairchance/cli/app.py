@@ -36,7 +36,16 @@ AUDIT = "Audit what is on record"
 PLANNING = "Before you start"
 EXPERIMENTS = "Experiments (fairchance-lab)"
 _GROUP = "fairchance.commands"  # of entry points: a name, and a function of that name
-_OF_LAB = ("reproduce", "simulate", "compare", "datasets", "methods", "switches", "theory")
+_OF_LAB = (
+    "reproduce",
+    "simulate",
+    "compare",
+    "results",
+    "datasets",
+    "methods",
+    "switches",
+    "theory",
+)
 
 
 class Command(NamedTuple):

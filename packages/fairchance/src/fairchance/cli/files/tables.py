@@ -28,6 +28,7 @@ __all__ = [
     "as_text",
     "check_apart",
     "check_output",
+    "check_page",
     "check_writable",
     "file_name",
     "is_same_file",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 _WRITTEN = (".csv", ".parquet")
+_PAGES = (".html", ".htm")
 _READ = (*_WRITTEN, ".xlsx")
 _SQLITE_FILES = ("-wal", "-shm", "-journal")  # endings of files that SQLite puts beside a database
 _ID = "id"  # the id column of files of decisions
@@ -528,3 +530,14 @@ def check_apart(
             raise InputError(
                 f"{what} would replace {other} in {str(path)!r}; choose another {choose}."
             )
+
+
+def check_page(out: Path) -> None:
+    """Raise unless a file is named like a page, so that no other file is replaced."""
+    if out.is_dir():
+        raise InputError(f"--out must name a file, such as {out / 'report.html'}, got a folder.")
+    if out.suffix.lower() not in _PAGES:
+        raise InputError(
+            f"--out must name a file that ends in {' or '.join(_PAGES)}, got {str(out)!r}; name "
+            f"such a file."
+        )
