@@ -18,7 +18,7 @@ from rich.progress import DownloadColumn
 
 from fairchance.cli.files.csv_files import csv_bytes
 from fairchance.cli.files.tables import check_apart
-from fairchance.cli.options import PAPER_LETTERS, Paired, RunOptions, names, progress
+from fairchance.cli.options import names, progress
 from fairchance.cli.output import (
     Console,
     binary_output,
@@ -34,6 +34,7 @@ from fairchance.extras import arrow
 from fairchance.simulate.people import Table
 from fairchance.simulate.streams import repeated_rows_remarks
 from fairchance.words import counted
+from fairchance_lab.commands.options import PAPER_LETTERS, Paired, RunOptions
 from fairchance_lab.experiments.all_tables import (
     against,
     all_tables,

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from experiments.loan_files import write_loans
 from fairchance.cli.app import app
-from fairchance.cli.options import PAPER_LETTERS
 from fairchance.errors import InputError
 from fairchance.methods.options import CLASSIFIERS, PARTIAL
 from fairchance.simulate.people import Table
 from fairchance.simulate.populations import Lender
 from fairchance.simulate.streams import repeated_rows_remarks
+from fairchance_lab.commands.options import PAPER_LETTERS
 from fairchance_lab.datasets import CATALOGUE
 from fairchance_lab.experiments.methods import check_options
 from fairchance_lab.experiments.repetition import run_repetition

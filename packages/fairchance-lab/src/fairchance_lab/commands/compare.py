@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairchance.cli.options import (
+from fairchance.cli.options import Jobs, Json, check_jobs, errors
+from fairchance.cli.output import Console, print_json, print_lines
+from fairchance.errors import InputError
+from fairchance_lab.commands.options import (
     Against,
     Backend,
     Csv,
@@ -17,8 +20,6 @@ from fairchance.cli.options import (
     DataSet,
     Exact,
     Fresh,
-    Jobs,
-    Json,
     Latex,
     Markdown,
     Out,
@@ -30,14 +31,10 @@ from fairchance.cli.options import (
     See,
     Seed,
     Set,
-    check_jobs,
-    errors,
     method_names,
     output_format,
     with_options,
 )
-from fairchance.cli.output import Console, print_json, print_lines
-from fairchance.errors import InputError
 from fairchance_lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
 
 if TYPE_CHECKING:  # slow to import

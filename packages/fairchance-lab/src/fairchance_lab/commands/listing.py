@@ -7,9 +7,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from fairchance.cli.options import Data, Json, errors
+from fairchance.cli.options import Json, errors
 from fairchance.cli.output import Console, print_json, print_lines
 from fairchance.errors import InputError
+from fairchance_lab.commands.options import Data
 from fairchance_lab.paper.released import DEVIATIONS, SWITCHES, count_deviations
 
 

@@ -7,7 +7,9 @@ from typing import Annotated
 
 import typer
 
-from fairchance.cli.options import (
+from fairchance.cli.options import Jobs, Json, check_jobs, errors, names
+from fairchance.errors import InputError
+from fairchance_lab.commands.options import (
     Against,
     Backend,
     Csv,
@@ -15,8 +17,6 @@ from fairchance.cli.options import (
     DataSet,
     Exact,
     Fresh,
-    Jobs,
-    Json,
     Latex,
     Markdown,
     Methods,
@@ -30,14 +30,10 @@ from fairchance.cli.options import (
     Seed,
     Set,
     Vary,
-    check_jobs,
-    errors,
     method_names,
-    names,
     output_format,
     with_options,
 )
-from fairchance.errors import InputError
 from fairchance_lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
 from fairchance_lab.paper.released import SWITCHES, check_switches
 

@@ -7,15 +7,14 @@ from typing import Annotated
 
 import typer
 
-from fairchance.cli.options import (
+from fairchance.cli.options import Jobs, Json, check_jobs, errors
+from fairchance_lab.commands.options import (
     Against,
     Backend,
     Csv,
     Data,
     Exact,
     Fresh,
-    Jobs,
-    Json,
     Latex,
     Markdown,
     Methods,
@@ -29,8 +28,6 @@ from fairchance.cli.options import (
     Seed,
     Set,
     Vary,
-    check_jobs,
-    errors,
     method_names,
     output_format,
     with_options,

@@ -1,0 +1,213 @@
+"""Options that several research commands take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairchance.cli.options import names
+from fairchance.errors import InputError
+
+if TYPE_CHECKING:  # slow to import
+    from fairchance_lab.experiments.spec import Experiment
+
+__all__ = [
+    "PAPER_LETTERS",
+    "Against",
+    "Backend",
+    "Csv",
+    "Data",
+    "DataSet",
+    "Exact",
+    "Fresh",
+    "Latex",
+    "Markdown",
+    "Methods",
+    "Out",
+    "Paired",
+    "PaperText",
+    "Repetitions",
+    "RunOptions",
+    "Scheduler",
+    "See",
+    "Seed",
+    "Set",
+    "Vary",
+    "method_names",
+    "output_format",
+    "with_options",
+]
+
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table in Markdown.")]
+Latex = Annotated[
+    bool, typer.Option("--latex", help="Print the table in LaTeX, for the package booktabs.")
+]
+Csv = Annotated[
+    bool, typer.Option("--csv", help="Print the table as csv, with all numbers in full.")
+]
+
+Backend = Annotated[
+    str | None,
+    typer.Option(help="A joblib backend: loky (default), dask, ray, or one you registered."),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="Address of a Dask scheduler; without it, dask starts workers here."),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option(help="Folder with data files, searched before FAIRCHANCE_DATA and the cache."),
+]
+DataSet = Annotated[str | None, typer.Option(help="Another data set for the adult experiments.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for results and report; default results/<name>-<hash of the settings>."
+    ),
+]
+Repetitions = Annotated[
+    int | None,
+    typer.Option(help="Repetitions, each with its own seed; default: as the experiment says (50)."),
+]
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        help="Names separated by commas, sets of them such as all or baselines (see: fairchance "
+        "methods), or module:function for your own; default: as the experiment or the file says."
+    ),
+]
+# The paper's letters, which --set and --vary take for names of options.
+PAPER_LETTERS = {
+    "tau": "coverage_threshold",
+    "beta": "strategy_beta",
+    "lambda": "min_selection_rate",
+    "epsilon": "slack",
+}
+_LETTERS = ", ".join(f"{letter} for {name}" for letter, name in PAPER_LETTERS.items())
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="An option of Algorithm 1's methods, such as weight_cap=10 or coverage=sum-of-g: any "
+        "key of a program's [classifier] table; may be repeated.",
+    ),
+]
+PaperText = Annotated[
+    bool,
+    typer.Option(
+        "--paper-text",
+        help="Algorithm 1 with the paper's own choices where our defaults differ; --set comes "
+        "first.",
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="METHOD",
+        help="Test each other method against this one, paired over repetitions and Holm-corrected; "
+        "--markdown, --latex and --csv then print that table.",
+    ),
+]
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact", help="With --against: sign flips instead of t (default below 10 repetitions)."
+    ),
+]
+See = Annotated[
+    float | None,
+    typer.Option(
+        metavar="THOUSAND",
+        help="With --against: repetitions needed to see such a difference of revenue a round; "
+        "default the difference found.",
+    ),
+]
+Vary = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--vary",
+        metavar="NAME=A,B,C",
+        help="Run with each value of one option, such as weight_cap=1,3,10,none, or of alpha. Here "
+        f"and in --set, the paper's letters are names too: {_LETTERS}.",
+    ),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option("--fresh", help="Start again, and move existing results aside."),
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of the whole experiment.")]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How to run an experiment, and where its results go."""
+
+    data: Path | None
+    jobs: int
+    backend: str | None
+    scheduler: str | None
+    out: Path | None
+    fresh: bool
+
+
+@dataclass(frozen=True)
+class Paired:
+    """How to test methods against one of them."""
+
+    against: str | None = None
+    exact: bool = False
+    see: float | None = None
+
+    def check(self, methods: tuple[str, ...]) -> None:
+        """Raise unless the method is among those that run, and the difference can be seen."""
+        if self.against is None and (self.exact or self.see is not None):
+            option = "--exact" if self.exact else "--see"
+            raise InputError(f"{option} goes with --against METHOD; add it.")
+        if self.against is not None and self.against not in methods:
+            raise InputError(
+                f"--against must name one of the methods {', '.join(methods)}, got "
+                f"{self.against!r}; add it to --methods or name another."
+            )
+        if self.see is not None and not 0 < self.see < float("inf"):
+            raise InputError(f"--see must be a positive number of thousands, got {self.see:g}.")
+
+
+def output_format(**asked: bool) -> str:
+    """Return the one format that is requested, or text; raise if there are several.
+
+    Examples
+    --------
+    >>> output_format(json=False, csv=True)
+    'csv'
+    """
+    chosen = [name for name, wanted in asked.items() if wanted]
+    if len(chosen) > 1:
+        raise InputError(
+            f"a command prints one format, got {' and '.join(f'--{name}' for name in chosen)}; "
+            f"choose one."
+        )
+    return chosen[0] if chosen else "text"
+
+
+def with_options(experiment: Experiment, repetitions: int | None, seed: int | None) -> Experiment:
+    """Return an experiment with the repetitions and the seed of the command line, if given."""
+    given: dict[str, Any] = {"repetitions": repetitions, "seed": seed}
+    return replace(
+        experiment, **{name: value for name, value in given.items() if value is not None}
+    )
+
+
+def method_names(text: str | None) -> tuple[str, ...] | None:
+    """Return the names of methods in a list with commas; raise if there are none."""
+    if text is None:
+        return None
+    listed = names(text)
+    if not listed:
+        raise InputError(
+            f"--methods must name at least one method, got {text!r}; fairchance methods lists them."
+        )
+    return listed
