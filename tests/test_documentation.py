@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,21 @@ def test_the_experiments_page_counts_the_findings_about_the_released_code():
 
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
+def test_hints_name_extras_that_exist():
+    extras = {
+        name: tomllib.loads((PACKAGES / name / "pyproject.toml").read_text())["project"][
+            "optional-dependencies"
+        ]
+        for name in ("fairchance", "fairchance-lab")
+    }
+    texts = [*PACKAGES.glob("*/src/**/*.py"), *PAGES, ROOT / "Makefile"]
+    hints = []
+    for text in (path.read_text(encoding="utf-8") for path in texts if path.stem != "CHANGELOG"):
+        called = re.findall(r"to_install\(['\"]([a-z]+)['\"](?:, ['\"]([a-z-]+)['\"])?\)", text)
+        hints += [(package or "fairchance", extra) for extra, package in called]
+        hints += re.findall(r"'(?:packages/)?(fairchance(?:-lab)?)\[([a-z]+)\]'", text)
+        assert "pip install '." not in text  # the checkout itself is no package
+    assert len(hints) > 10
+    assert [hint for hint in hints if hint[1] not in extras[hint[0]]] == []

@@ -277,7 +277,7 @@ def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
         import distributed  # noqa: PLC0415 (an extra)
     except ImportError as error:
         raise InputError(
-            f"the backend dask needs Dask; {to_install('dask')} installs it."
+            f"the backend dask needs Dask; {to_install('dask', 'fairchance-lab')} installs it."
         ) from error
     client: Callable[..., AbstractContextManager[Any]] = distributed.Client
     if scheduler is None:

@@ -182,8 +182,8 @@ except fairchance.errors.InputError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
         "FairAll needs jax and optax, which are not installed; "
-        "`pip install 'fairchance[deep]'` (in a checkout: `pip install '.[deep]'`) installs "
-        "them.\n"
+        "`pip install 'fairchance-lab[deep]'` (in a checkout: "
+        "`pip install 'packages/fairchance-lab[deep]'`) installs them.\n"
     )
 
 

@@ -62,7 +62,7 @@ def test_all_means_every_method(asked, monkeypatch):
     monkeypatch.setattr(methods, "find_spec", lambda name: None)
     result = call("reproduce", "german", "--methods", "all", "--out", "d")
     assert "Left out: fairall-published" in result.stderr
-    assert "fairchance[deep]" in result.stderr
+    assert "fairchance-lab[deep]" in result.stderr
 
 
 def test_methods_lists_the_sets():

@@ -531,7 +531,7 @@ def test_sets_of_methods():
 
 
 def test_deep_methods_without_their_extra(monkeypatch):
-    assert left_out() == "" or "fairchance[deep]" in left_out()
+    assert left_out() == "" or "fairchance-lab[deep]" in left_out()
     monkeypatch.setattr(methods, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"fairall-aligned needs jax and optax: .*\[deep\]"):
         check_methods(["fairall-aligned"])

@@ -16,7 +16,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         print(
             f"fairchance: the command line needs {error.name}, which is not installed; "
-            f"{to_install('experiments')} installs it.",
+            f"{to_install('production')} installs it.",
             file=sys.stderr,
         )
         raise SystemExit(2) from error

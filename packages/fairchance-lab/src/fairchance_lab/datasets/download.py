@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from fairchance.errors import InputError, UnavailableError, to_install
+from fairchance.errors import InputError, UnavailableError, to_install_lab
 
 __all__ = [
     "CACHE_VARIABLE",
@@ -149,7 +149,7 @@ def _import_pooch() -> Any:
     except ImportError as error:
         raise InputError(
             f"data sets that are not bundled need pooch, which is not installed; "
-            f"{to_install('data')} installs it."
+            f"{to_install_lab()} installs it."
         ) from error
 
 

@@ -528,7 +528,8 @@ def _missing_packages() -> list[str]:
 
 
 def _needs_message() -> str:
-    return f"needs {' and '.join(_missing_packages())}: install {to_install('deep')}"
+    how = to_install("deep", "fairchance-lab")
+    return f"needs {' and '.join(_missing_packages())}: install {how}"
 
 
 METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {

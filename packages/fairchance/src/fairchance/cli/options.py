@@ -161,16 +161,18 @@ LOG_OPTIONS = {
     "with features": "with --feature",
 }
 _TRACEBACK = "FAIRCHANCE_TRACEBACK"  # a variable: print where an unexpected error arose
-# Packages that may be missing, and the extra that installs them.
-_EXTRAS = {
-    "altair": "experiments",
-    "jinja2": "experiments",
-    "vl_convert": "experiments",
-    "pyarrow": "experiments",
-    "alembic": "ledger",
-    "psycopg": "postgres",
-    "pandas": "production",
-    "openpyxl": "excel",
+# Packages of extras, by the names under which they are imported.
+_PACKAGES = {
+    "alembic",
+    "altair",
+    "jinja2",
+    "openpyxl",
+    "pandas",
+    "psycopg",
+    "pyarrow",
+    "skops",
+    "sqlalchemy",
+    "vl_convert",
 }
 
 
@@ -214,16 +216,16 @@ def writing(place: str | Path) -> Iterator[None]:
 
 
 def not_installed_message(command: str, error: ModuleNotFoundError) -> str:
-    """Say which package a command needs and how to install it.
+    """Say which package a command needs, and how to install all that commands need.
 
     Examples
     --------
-    >>> not_installed_message("report", ModuleNotFoundError(name="altair.vegalite"))
-    "report needs altair, which is not installed; `pip install 'fairchance[experiments]'` \
-(in a checkout: `pip install '.[experiments]'`) installs it."
+    >>> print(not_installed_message("report", ModuleNotFoundError(name="altair.vegalite")))
+    report needs altair, which is not installed; `pip install 'fairchance[production]'` (in a
+    checkout: `pip install 'packages/fairchance[production]'`) installs it.
     """
     package = _package(error)
-    extra = _EXTRAS.get(package, "experiments")
+    extra = "postgres" if package == "psycopg" else "production"
     return f"{command} needs {package}, which is not installed; {to_install(extra)} installs it."
 
 
@@ -257,10 +259,12 @@ def errors(json: bool, options: Mapping[str, str] | None = None) -> Iterator[Non
 
 def _code_and_message(error: Exception) -> tuple[int, str]:
     """Return the exit code of an error, and its sentence."""
+    # The library's message names the extra that a function needs; a command needs more.
+    missing = error.__cause__ if isinstance(error, InputError) else error
+    if isinstance(missing, ModuleNotFoundError) and _package(missing) in _PACKAGES:
+        return 2, not_installed_message("this command", missing)
     if isinstance(error, InputError):
         return 3 if isinstance(error, UnavailableError) else 2, str(error)
-    if isinstance(error, ModuleNotFoundError) and _package(error) in _EXTRAS:
-        return 2, not_installed_message("this command", error)
     if os.environ.get(_TRACEBACK):
         print_lines(traceback.format_exc().splitlines(), to_stderr=True)
     what = " ".join(f"{type(error).__name__}: {error}".split())

@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator
 import fairchance
 from fairchance.core.saved import SAVED
 from fairchance.core.sizes import unzipped, zipped
-from fairchance.errors import InputError, UntrustedError
+from fairchance.errors import InputError, UntrustedError, to_install
 from fairchance.extras import arrow
 from fairchance.frames import is_frame
 from fairchance.methods.estimator import DecidingClassifier
@@ -383,7 +383,7 @@ def _skops() -> Any:
         import skops.io  # noqa: PLC0415 - an extra that the core does not need
     except ImportError as error:
         raise InputError(
-            "saving or loading an estimator of another library needs skops, and raw columns need "
-            "pyarrow; install both with: pip install skops pyarrow"
+            f"saving or loading an estimator of another library needs skops; "
+            f"{to_install('models')} installs it."
         ) from error
     return skops.io

@@ -369,6 +369,6 @@ def _deep(name: str) -> Any:
         return importlib.import_module(f"fairchance_lab.baselines.fairall.{name}")
     except ImportError as error:
         raise InputError(
-            f"FairAll needs jax and optax, which are not installed; {to_install('deep')} "
-            f"installs them."
+            f"FairAll needs jax and optax, which are not installed; "
+            f"{to_install('deep', 'fairchance-lab')} installs them."
         ) from error
