@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("browser")
 
 def report(folder, results):
     write_results(results, folder / "results.parquet")
-    run("report", folder / "results.parquet", "-o", folder / "report.html")
+    run("results", folder / "results.parquet", "-o", folder / "report.html")
     return folder / "report.html"
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_app import call, print_json, refused
+from cli.calls import refused_with
+from cli.lender_files import call, done
 from fairchance_lab.experiments.all_tables import against
 from fairchance_lab.experiments.comparison import COMPARED, compared
 from fairchance_lab.experiments.results import read_results
@@ -43,7 +44,7 @@ def own_folder(tmp_path, monkeypatch):
 def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
     command = ("compare", "mine.toml", "--repetitions", 2, "--jobs", 1, "--out", "out")
     command += ("--methods", "usual")
-    result = print_json(*command)
+    result = done(*command)
     results = read_results(Path("out"))
     assert results.methods == COMPARED
     assert results.about == result["about"]
@@ -81,7 +82,7 @@ def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
     assert str(tmp_path / "out") in shown.replace("\n", "")
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert " ".join(shown.split()).endswith(
-        "As a page with figures: fairchance report out -o out/report.html"
+        "As a page with figures: fairchance results out -o out/report.html"
     )
     assert "rows repeat" not in shown  # these people are new
     verdict = find_verdict(results)
@@ -117,7 +118,7 @@ def test_comparison_as_csv_and_latex(tmp_path, monkeypatch):
     both = call(*command, "--latex", "--csv")
     assert (both.exit_code, both.stdout) == (2, "")
     assert "got --latex and --csv; choose one" in both.stderr
-    call("report", "out", "-o", "page.html", "--tables", "tables")
+    call("results", "out", "-o", "page.html", "--tables", "tables")
     assert (tmp_path / "tables" / "judged.tex").read_text() == latex
 
 
@@ -134,14 +135,14 @@ def test_methods_are_tested_against_one_of_them(tmp_path):
         assert float(row[titles.index("p_holm")]) == want["p_holm"]
         assert row[titles.index("test")] == "sign-flip"
     assert r"\label{tab:paired}" in call(*command, "--latex").stdout
-    refused("must name one of the methods", *command[:-1], "plain")
-    refused("--see goes with --against", *command[:-2], "--see", 1)
-    refused("--exact goes with --against", *command[:-2], "--exact")
-    refused("--see must be a positive number", *command, "--see", 0)
+    refused_with("must name one of the methods", *command[:-1], "plain")
+    refused_with("--see goes with --against", *command[:-2], "--see", 1)
+    refused_with("--exact goes with --against", *command[:-2], "--exact")
+    refused_with("--see must be a positive number", *command, "--see", 0)
 
 
 def read_results_of(command):
-    assert print_json(*command)["against"]
+    assert done(*command)["against"]
     return read_results(Path("out"))
 
 
@@ -188,12 +189,12 @@ def test_methods_of_the_file_and_own_methods_are_compared(tmp_path, monkeypatch)
     text = OWN + "    def acceptance_probability(self, X, sensitive_features=None):\n"
     own_module(monkeypatch, "mine_judged", text + "        return np.ones(len(X))\n")
     asked = (*command, "--methods", "mine_judged:everybody", "--out", "b")
-    actual = {row["method"]: row for row in print_json(*asked)["comparison"]}
+    actual = {row["method"]: row for row in done(*asked)["comparison"]}
     assert list(actual) == ["mine_judged:everybody", "logistic-all-labels", "ceiling"]
     row = actual["mine_judged:everybody"]
     assert [row[f"true_positive_rate_{group}"] for group in "AB"] == pytest.approx([1.0, 1.0])
     assert "acceptance_probability" not in call(*asked).stdout
-    refused("there is no method 'plane'; known are plain", *command, "--methods", "plane")
+    refused_with("there is no method 'plane'; known are plain", *command, "--methods", "plane")
 
 
 def test_method_that_always_fails_has_no_numbers_and_exits_with_an_error(monkeypatch):
@@ -211,12 +212,12 @@ def test_method_that_always_fails_has_no_numbers_and_exits_with_an_error(monkeyp
     assert re.search(rf"\(at \S*mine_broken\.py, line {at}\)", words), words
     output = "fairchance: no method has any numbers, since each failed in every repetition; "
     assert output in result.stderr
-    report = print_json("compare", "mine.toml", *command, code=2)
+    report = done("compare", "mine.toml", *command, code=2)
     assert len(report["failures"]) == 2
 
     own_module(monkeypatch, "mine_broken", OWN)
-    refused(r"\(different code\); add --fresh", "compare", "mine.toml", *command)
-    assert print_json("compare", "mine.toml", *command, "--fresh")["failures"] == []
+    refused_with(r"\(different code\); add --fresh", "compare", "mine.toml", *command)
+    assert done("compare", "mine.toml", *command, "--fresh")["failures"] == []
     assert len(read_results(Path("out/before-1")).failures) == 2
 
 
@@ -237,18 +238,18 @@ def test_simulation_reports_the_failing_line_of_an_own_method(monkeypatch):
 def test_simulation_json_contains_certificates(tmp_path, monkeypatch):
     monkeypatch.setattr("fairchance_lab.runs.write_report", lambda *_: None)
     Path("mine.toml").write_text(WORLD.replace('"plain"', '"certified", "plain"'))
-    result = print_json("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
+    result = done("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
     assert [certificate["round"] for certificate in result["certificates"]] == list(range(1, 9))
 
 
-def test_invalid_comparisons_are_refused():
-    refused("no experiment 'germany'; known are german", "compare", "germany")
-    refused("there is no file no.toml", "compare", "no.toml")
-    refused("names its own data; leave it out", "compare", "mine.toml", "--data-set", "fico")
+def test_invalid_comparisons_are_refused_with():
+    refused_with("no experiment 'germany'; known are german", "compare", "germany")
+    refused_with("there is no file no.toml", "compare", "no.toml")
+    refused_with("names its own data; leave it out", "compare", "mine.toml", "--data-set", "fico")
     Path("mine.toml").write_text(WORLD + "drift = {log_odds = -0.1}\n")
-    refused("drift.*leave drift out", "compare", "mine.toml", "--jobs", 1)
+    refused_with("drift.*leave drift out", "compare", "mine.toml", "--jobs", 1)
     Path("mine.toml").write_text("judged = 3\n" + WORLD)
-    refused("judged must be true or false, got 3", "compare", "mine.toml")
+    refused_with("judged must be true or false, got 3", "compare", "mine.toml")
 
 
 def test_repeated_rows_are_reported_in_every_format(monkeypatch):
@@ -273,7 +274,7 @@ def test_repeated_rows_are_reported_in_every_format(monkeypatch):
     assert results.methods == ("greedy-aligned", "logistic-all-labels", "ceiling")
     assert page == Path("a b/report.html")
     assert call(*command, "--markdown").stdout.endswith(f"\n\n{line}\n")
-    assert print_json(*command)["people_drawn"] == 480
+    assert done(*command)["people_drawn"] == 480
 
 
 GUIDE = Path(__file__).parents[4] / "docs" / "worlds.md"
@@ -283,7 +284,7 @@ def test_method_of_the_guide_runs_and_reads_past_groups(monkeypatch):
     (block,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     own_module(monkeypatch, "mine_of_the_guide", block)
     asked = ("--methods", "mine_of_the_guide:patient", "--repetitions", 1, "--jobs", 1)
-    result = print_json("compare", "mine.toml", *asked)
+    result = done("compare", "mine.toml", *asked)
     own, *_ = result["comparison"]
     assert {"true_positive_rate_A", "true_positive_rate_B"} <= set(own)
     assert own["whole"] is not None

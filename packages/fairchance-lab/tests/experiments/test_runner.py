@@ -13,6 +13,7 @@ import distributed
 import numpy as np
 import pytest
 
+from experiments.small_experiment import SMALL, SPEC
 from fairchance.errors import InputError
 from fairchance.simulate.populations import Lender
 from fairchance_lab.datasets import load
@@ -26,10 +27,6 @@ from fairchance_lab.experiments.world_file import read_world_file
 from fairchance_lab.experiments.world_spec import WorldSpec, load_source
 from sentences import one_sentence
 
-SPEC = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
-SMALL = Experiment(
-    "small", SPEC, ("plain", "opt-offline"), vary={"alpha": (0.15, 0.25)}, repetitions=4
-)
 KILLED = """
 methods = ["plain", "no-exploration"]
 repetitions = 7

@@ -9,20 +9,11 @@ from pathlib import Path
 import pytest
 
 from cli.lender_files import PROGRAM, apply, call, done, people, refused
-from fairchance.cli.app import COMMANDS
+from fairchance.cli.app import COMMANDS, LAB
 from fairchance.cli.files.tables import ledger_files
 from fairchance.ledger import Program, verify
 
-WORLD = """
-methods = ["plain"]
-repetitions = 1
-[world]
-data = "lender"
-n_history = 400
-n_batch = 60
-n_rounds = 2
-"""
-ANSWER_TO_NOTHING = {"plan", "compare", "datasets", "switches", "methods", "version"}
+ANSWER_TO_NOTHING = {"plan", "version"}
 
 
 @pytest.fixture(autouse=True)
@@ -32,11 +23,10 @@ def own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("FAIRCHANCE_LEDGER", raising=False)
     (tmp_path / "a-file").write_text("not a folder")
-    (tmp_path / "world.toml").write_text(WORLD)
 
 
 @pytest.mark.parametrize(
-    "command", [value.name for value in COMMANDS if value.name not in ANSWER_TO_NOTHING]
+    "command", [value.name for value in COMMANDS if value.name not in {*ANSWER_TO_NOTHING, *LAB}]
 )
 def test_command_without_arguments_names_what_it_needs(command):
     result = call(command)
@@ -70,9 +60,7 @@ def test_missing_table(lender, made, words, tmp_path):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("simulate missing.toml", "there is no file missing.toml; name a TOML file of a world, "),
-        ("compare missing.toml", "there is no file missing.toml; name a TOML file of a world, "),
-        ("report missing", "there are no results at missing; name a file or folder."),
+        ("report missing", "a ledger lives at sqlite:///file or postgresql://host/database, got"),
         (
             "verify sqlite:///missing.db",
             "there is no ledger at {here}/missing.db; start a program there first, with fairchance "
@@ -86,16 +74,11 @@ def test_missing_table(lender, made, words, tmp_path):
             "plan --jobs 0",
             "jobs must be 1 or more, or -1 for one per core, got 0.",
         ),
-        (
-            "compare world.toml --methods ,",
-            "--methods must name at least one method, got ','; fairchance methods lists them.",
-        ),
     ],
 )
 def test_wrong_paths_are_refused_before_anything_runs(words, sentence, tmp_path):
     (tmp_path / "a-folder").mkdir()
     assert refused(*words.split()).startswith(sentence.format(here=tmp_path))
-    assert not (tmp_path / "results").exists()
     assert not (tmp_path / "new.db").exists()
 
 
@@ -104,14 +87,6 @@ def test_file_in_place_of_a_folder_is_refused(lender, command):
     sentence = refused(*command.split())
     assert sentence.startswith(f"{command.split()[-1]} cannot be written (")
     assert sentence.endswith("; choose another place.")
-
-
-def test_report_of_runs_names_the_unwritable_path(monkeypatch):
-    monkeypatch.setattr("fairchance_lab.runs.write_report", lambda *_: None)
-    done("simulate", "world.toml", "--jobs", 1, "--out", "run")
-    for option, place in (("--figures", "a-file"), ("--out", "a-file/x.html")):
-        sentence = refused("report", "run", option, place)
-        assert sentence == f"{place} cannot be written (File exists); choose another place."
 
 
 def test_empty_names_are_not_recorded(lender):
@@ -212,15 +187,6 @@ def test_other_urls_have_no_ledger_files(url):
     assert ledger_files(url) == []
 
 
-def test_report_of_runs_never_replaces_the_ledger(lender):
-    Path("run").mkdir()
-    os.symlink("lender.db", "page.html")
-    assert "replace the ledger" in refused("report", "run", "-o", "page.html")
-    os.symlink("loop.html", "loop.html")
-    refused("report", "run", "-o", "loop.html")
-    assert is_there(lender)
-
-
 def test_decisions_never_replace_the_ledger(named):
     program = named("lender.csv")
     apply(20)
@@ -284,15 +250,3 @@ def test_example_configuration_replaces_nothing(lender):
     for name in ("lender.db", "dangling.toml"):
         assert "exists and is not overwritten" in refused("init", "--example", "-o", name)
     assert is_there(lender)
-
-
-def test_results_of_a_run_never_replace_its_data(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    people(60).drop(columns="id").to_parquet("results.parquet")
-    before = Path("results.parquet").read_bytes()
-    columns = '[world.columns]\noutcome = "outcome"\ngood = "repaid"\ngroup = "sex"\n'
-    Path("world.toml").write_text(WORLD.replace('"lender"', '"results.parquet"') + columns)
-    assert refused("simulate", "world.toml", "--jobs", 1, "--out", ".") == (
-        "results would replace the data in 'results.parquet'; choose another folder."
-    )
-    assert Path("results.parquet").read_bytes() == before

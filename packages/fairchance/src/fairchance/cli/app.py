@@ -29,14 +29,14 @@ from fairchance.cli.options import errors, not_installed_message
 from fairchance.cli.output import print_error, standard_streams
 from fairchance.errors import to_install_lab
 
-__all__ = ["COMMANDS", "app", "main"]
+__all__ = ["COMMANDS", "LAB", "app", "main"]
 
 DECIDING = "Decide real batches, on the record"
 AUDIT = "Audit what is on record"
 PLANNING = "Before you start"
 EXPERIMENTS = "Experiments (fairchance-lab)"
 _GROUP = "fairchance.commands"  # of entry points: a name, and a function of that name
-_OF_LAB = (
+LAB = (
     "reproduce",
     "simulate",
     "compare",
@@ -102,7 +102,7 @@ class _LazyGroup(TyperGroup):
     """A group of commands that imports the module of the command it is about to run."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in _OF_LAB and cmd_name not in _BY_NAME:
+        if cmd_name in LAB and cmd_name not in _BY_NAME:
             print_error(
                 f"{cmd_name} is a command of fairchance-lab; {to_install_lab()} installs it."
             )
