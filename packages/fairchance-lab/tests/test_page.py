@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cli.test_page import HOSTILE, _elements
+from cli.markup import HOSTILE, elements
 from experiments.test_findings import crafted, with_failures
 from experiments.test_tables import make_results
 from experiments.test_verdict import exact
@@ -197,7 +197,7 @@ def test_hostile_names_stay_text(without_charts, tmp_path, rng):
         return path.read_text(encoding="utf-8")
 
     plain, hostile = page("harmless"), page(HOSTILE)
-    assert [tag for tag, _ in _elements(hostile)] == [tag for tag, _ in _elements(plain)]
+    assert [tag for tag, _ in elements(hostile)] == [tag for tag, _ in elements(plain)]
     assert "\u202e" not in hostile
 
 
@@ -206,10 +206,10 @@ def test_several_results_in_one_file(without_charts, rng, tmp_path):
     first, second = make_results(rng), make_results(rng, groups="abc")
     assert write_report([first, second], path) == [path]
     assert [file.name for file in path.parent.iterdir()] == ["all.html"]
-    elements = _elements(path.read_text(encoding="utf-8"))
-    ids = [attributes["id"] for _, attributes in elements if "id" in attributes]
+    found = elements(path.read_text(encoding="utf-8"))
+    ids = [attributes["id"] for _, attributes in found if "id" in attributes]
     assert len(ids) == len(set(ids))
-    links = [attributes["href"] for tag, attributes in elements if tag == "a"]
+    links = [attributes["href"] for tag, attributes in found if tag == "a"]
     assert links == ["#a-test", "#a-test-2"]
     assert {link[1:] for link in links} <= set(ids)
 

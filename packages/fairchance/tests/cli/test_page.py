@@ -3,22 +3,12 @@
 import json
 import math
 import re
-from html.parser import HTMLParser
 
 import altair as alt
 import pytest
 
+from cli.markup import HOSTILE, elements
 from fairchance.cli.pages.page import Card, Code, Figure, Page, Section, Table, render, write
-
-HOSTILE = '</script><script>window.pwned=1</script>"><img src=x onerror=pwned=1>\u202e\x85\x1b'
-
-
-def _elements(html):
-    found = []
-    parser = HTMLParser()
-    parser.handle_starttag = lambda tag, attributes: found.append((tag, dict(attributes)))
-    parser.feed(html)
-    return found
 
 
 def _chart(title="Earned"):
@@ -44,7 +34,7 @@ def _page(text="Mistakes are under α, and mistakes stay there."):
 
 def test_hostile_text_is_escaped_everywhere():
     plain, hostile = (render("t", [_page(text)], text) for text in ("harmless", HOSTILE))
-    assert [tag for tag, _ in _elements(hostile)] == [tag for tag, _ in _elements(plain)]
+    assert [tag for tag, _ in elements(hostile)] == [tag for tag, _ in elements(plain)]
     assert hostile.count("&lt;img") >= 15
 
 
@@ -70,7 +60,7 @@ def test_empty_sections_are_left_out():
 def test_the_file_loads_nothing_from_elsewhere():
     html = render("t", [_page()], "made")
     assert "default-src 'none'" in html
-    for _, attributes in _elements(html):
+    for _, attributes in elements(html):
         assert not {"src", "href", "action"} & attributes.keys()
 
 
