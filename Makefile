@@ -7,9 +7,9 @@ export OMP_NUM_THREADS = 1
 
 .PHONY: demo german test test-product test-lab test-long browser tutorial bench size lint clean
 
-demo: .venv/experiments  ## a past that overlooked a group: which methods notice, with a report
-	@rm -rf demo  # results of older code would be refused
-	@$(BIN)/fairchance simulate examples/worlds/demo.toml --out demo
+demo: .venv/production  ## a past that overlooked a group, and a certified program that finds it
+	@rm -rf demo
+	@$(BIN)/fairchance demo
 
 german: .venv/dev  ## everything on German credit: all methods, each option alone, the released code
 	$(BIN)/fairchance reproduce german --methods all --quick --repetitions 4 --out results/german/all
@@ -60,12 +60,12 @@ clean:
 .venv/bin/python:
 	@$(PYTHON) -m venv .venv
 
-.venv/experiments: packages/fairchance/pyproject.toml packages/fairchance-lab/pyproject.toml | .venv/bin/python
+.venv/production: packages/fairchance/pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
-	@$(BIN)/python -m pip install --quiet --editable 'packages/fairchance[production]' --editable packages/fairchance-lab
+	@$(BIN)/python -m pip install --quiet --editable 'packages/fairchance[production]'
 	@touch $@
 
 .venv/dev: packages/fairchance/pyproject.toml packages/fairchance-lab/pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
 	@$(BIN)/python -m pip install --quiet --editable packages/fairchance --editable 'packages/fairchance-lab[dev]'
-	@touch $@ .venv/experiments
+	@touch $@ .venv/production

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 import sys
 from pathlib import Path
@@ -34,11 +33,12 @@ def test_an_example_runs(name, arguments, last, monkeypatch, capsys):
 
 
 @pytest.mark.long
-def test_the_demo_shows_a_certificate_that_pays(tmp_path, monkeypatch):
+def test_a_certificate_pays_if_the_past_overlooked_a_group(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     (tmp_path / "examples").symlink_to(EXAMPLES)
-    result = CliRunner().invoke(app, demo_command())
+    words = ["simulate", "examples/worlds/demo.toml", "--out", "demo"]
+    result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert len(lines) <= 25
@@ -51,11 +51,3 @@ def test_the_demo_shows_a_certificate_that_pays(tmp_path, monkeypatch):
     assert verdict.best.certificate.never_share == 0
     assert verdict.gain.low > 0
     assert verdict.exploring.low > 0
-
-
-def demo_command():
-    """Return the words of the command of ``make demo``."""
-    makefile = (EXAMPLES.parent / "Makefile").read_text()
-    (recipe,) = re.findall(r"^demo:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
-    (line,) = [line for line in recipe.splitlines() if "/fairchance " in line]
-    return line.split()[1:]

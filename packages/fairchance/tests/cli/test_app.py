@@ -139,7 +139,7 @@ def test_wrong_options_of_ledger_commands_import_at_most_numpy():
 
 
 def test_help_and_errors_of_plans_audits_and_reports_import_nothing_slow():
-    names = ["report", "evaluate", "audit", "plan", "version"]
+    names = ["report", "evaluate", "audit", "demo", "plan", "version"]
     asked = [[name, word] for name in names for word in ("--help", "--nope")]
     wrong = {
         "plan --groups A,B": "groups must look like A=0.8,B=0.2, got 'A,B'",

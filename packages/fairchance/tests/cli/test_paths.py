@@ -13,7 +13,7 @@ from fairchance.cli.app import COMMANDS, LAB
 from fairchance.cli.files.tables import ledger_files
 from fairchance.ledger import Program, verify
 
-ANSWER_TO_NOTHING = {"plan", "version"}
+ANSWER_TO_NOTHING = {"demo", "plan", "version"}
 
 
 @pytest.fixture(autouse=True)

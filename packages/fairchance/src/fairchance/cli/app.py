@@ -88,6 +88,7 @@ _OWN = (
     ("erase", "people", DECIDING),
     ("evaluate", "evaluate", AUDIT),
     ("audit", "audit", AUDIT),
+    ("demo", "demo", PLANNING),
     ("plan", "plan", PLANNING),
     ("version", "version", None),
 )

@@ -1,0 +1,286 @@
+"""``fairchance demo``: a program on the record, in a world in which the past overlooked a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from fairchance.cli.options import Json, errors, writing
+from fairchance.cli.output import Console, counting_bar, print_json, print_table
+from fairchance.errors import InputError
+from fairchance.extras import arrow
+from fairchance.words import amount, counted, percent
+
+if TYPE_CHECKING:  # slow to import
+    from fairchance.core.decisions import Decisions
+    from fairchance.ledger.program import Program
+
+_ALPHA, _DELTA, _GAIN, _LOSS = 0.15, 0.1, 200, 500
+_HISTORY, _APPLICANTS, _MONTHS = 2000, 500, 18  # a few seconds, and time for a certificate to pay
+_OVERLOOKED, _OTHER = "B", "A"
+_QUARTER = 3  # months in a row of the table
+_LEDGER, _PAGE = "ledger.db", "program.html"
+_MARK = ".fairchance-demo"  # a folder with this file is the demo's, and may be made anew
+_OWN = {_MARK, _PAGE, *(f"{_LEDGER}{ending}" for ending in ("", "-wal", "-shm", "-journal"))}
+
+
+@dataclass(frozen=True)
+class Month:
+    """Counts of one month, by group, and what was earned.
+
+    Attributes
+    ----------
+    certified
+        Whether the month's policy is certified.
+    applied, accepted, bad
+        Number of applicants of each group, of those the program accepted, and of the bad among
+        these.
+    earned, past_earned
+        What the program earned, and what the history's policy would earn on average from the same
+        applicants, which only a simulation can know.
+    """
+
+    certified: bool
+    applied: dict[str, int]
+    accepted: dict[str, int]
+    bad: dict[str, int]
+    earned: float
+    past_earned: float
+
+
+def demo(
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="A new folder for the ledger and the report."),
+    ] = Path("demo"),
+    json: Json = False,
+) -> None:
+    """Show a certified program in a simulated world whose past overlooked a group.
+
+    Example: fairchance demo -o demo
+    """
+    with errors(json):
+        _check_folder(out)
+        from fairchance.cli.pages.program import write_program_report  # noqa: PLC0415 - an extra
+        from fairchance.ledger.summary import read_details, summarise  # noqa: PLC0415
+
+        with writing(out):
+            _make_folder(out)
+        url, page = f"sqlite:///{quote(str(out / _LEDGER))}", out / _PAGE
+        with counting_bar("months", json) as progress:
+            program, before, months = _lend(url, progress)
+        summary = summarise(program.ledger)
+        write_program_report(summary, read_details(program.ledger, summary), page, late=180.0)
+        since = _certified_since(months)
+        if json:
+            print_json(
+                {
+                    "certified_since": since,
+                    "earned": sum(month.earned for month in months),
+                    "past_earned": sum(month.past_earned for month in months),
+                    "accepted_before": before,
+                    "months": [asdict(month) for month in months],
+                    "ledger": url,
+                    "report": page,
+                    "checkpoint": str(summary.head),
+                }
+            )
+        else:
+            _print(Console(), since, before, months)
+            _print_places(Console(), url, page)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise unless a folder is new, empty or the demo's own."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise InputError(f"--out must name a folder, got the file {str(folder)!r}; name another.")
+    found = {file.name for file in folder.iterdir()}
+    other = sorted(found - _OWN if _MARK in found else found)
+    if other:
+        raise InputError(
+            f"--out must name a new folder or one of an earlier demo, got {str(folder)!r} with "
+            f"{other[0]!r}; name another."
+        )
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder, or empty the demo's own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _MARK).touch()
+    for file in folder.iterdir():
+        if file.name != _MARK:
+            file.unlink()
+
+
+def _lend(
+    url: str, progress: Callable[[int, int], None] | None
+) -> tuple[Program, tuple[int, int], list[Month]]:
+    """Run a certified program on a new ledger through all months.
+
+    Returns
+    -------
+    tuple
+        The program, how many of the overlooked group the past accepted and how many applied, and
+        the months.
+    """
+    import numpy as np  # noqa: PLC0415 - all slow to import
+
+    import fairchance as fc  # noqa: PLC0415
+    from fairchance.ledger.program import Program  # noqa: PLC0415
+    from fairchance.simulate.histories import ByPolicy, GroupExcluding  # noqa: PLC0415
+    from fairchance.simulate.populations import Lender  # noqa: PLC0415
+    from fairchance.simulate.run import run  # noqa: PLC0415
+    from fairchance.simulate.streams import Drawn  # noqa: PLC0415
+    from fairchance.simulate.worlds import World  # noqa: PLC0415
+
+    # Both groups have the same incomes and repay alike; debt is risky if very low or high.
+    lender = Lender(curvature=0.6, income_gap=0.0, past_penalty=0.0, past_intercept=1.0)
+    past = ByPolicy(lender.probability_accepted_before) & GroupExcluding(_OVERLOOKED, rate=0.0)
+    world = World(Drawn(lender, _APPLICANTS, _MONTHS, _HISTORY), past, seed=0)
+    history = world.history()
+    # Nothing is known about the overlooked group, so applicants are ranked within their group.
+    classifier = fc.CertifiedClassifier(
+        _ALPHA,
+        _DELTA,
+        fc.Revenue(_GAIN, _LOSS),
+        horizon=_MONTHS,
+        ranks="within_group",
+        floor=0.01,  # every applicant has a chance, so that no kind stays unknown
+        random_state=0,
+    )
+    program = Program.create(
+        url,
+        classifier,
+        _named(history.people.X),
+        history.outcomes,
+        accepted=history.accepted,
+        sensitive_features=history.people.group,
+        name="demo",
+    )
+    months = []
+    for result in run(_Desk(program), world):
+        applicants, accepted = result.applicants, result.decided.accepted
+        worth = np.where(applicants.outcome == 1, _GAIN, -_LOSS)
+        groups = {name: applicants.people.group == name for name in lender.groups}
+        bad = accepted & (applicants.outcome == 0)
+        months.append(
+            Month(
+                result.decided.certified,
+                {name: int(members.sum()) for name, members in groups.items()},
+                {name: int((members & accepted).sum()) for name, members in groups.items()},
+                {name: int((members & bad).sum()) for name, members in groups.items()},
+                float(worth[accepted].sum()),
+                float(past.probability(applicants, lender.features) @ worth),
+            )
+        )
+        if progress is not None:
+            progress(len(months), _MONTHS)
+    overlooked = history.people.group == _OVERLOOKED
+    before = int(history.accepted[overlooked].sum()), int(overlooked.sum())
+    return program, before, months
+
+
+class _Desk:
+    """A program as a method of the simulator, with named columns and months."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self._month = program, 0
+
+    def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
+        self._month += 1
+        return self.program.decide(
+            _named(X),
+            sensitive_features=sensitive_features,
+            ids=ids,
+            batch=f"month {self._month}",
+        )
+
+    def observe(self, ids: Any, outcomes: Any) -> None:
+        self.program.observe(ids, outcomes)
+
+
+def _named(X: Any) -> Any:
+    """Return features as a table with the names of their columns."""
+    return arrow().table(dict(zip(("income", "debt", "years"), X.T, strict=True)))
+
+
+def _certified_since(months: Sequence[Month]) -> int | None:
+    """Return the first of the months from which on all are certified.
+
+    Examples
+    --------
+    >>> pilot, certified = (Month(known, {}, {}, {}, 0.0, 0.0) for known in (False, True))
+    >>> _certified_since([pilot, certified, certified]), _certified_since([certified, pilot])
+    (2, None)
+    """
+    n = 0
+    while n < len(months) and months[-1 - n].certified:
+        n += 1
+    return len(months) - n + 1 if n else None
+
+
+def _print(
+    console: Console, since: int | None, before: tuple[int, int], months: Sequence[Month]
+) -> None:
+    """Print the verdict, then the months by quarter."""
+    promise = (
+        f"at most {percent(_ALPHA)} of the accepted are bad, with confidence {percent(1 - _DELTA)}"
+    )
+    verdict = (
+        f"Not certified yet: there is no promise that {promise}."
+        if since is None
+        else f"Certified since month {since}: {promise}."
+    )
+    console.print(verdict, style="bold")
+    earned, past = (sum(getattr(m, name) for m in months) for name in ("earned", "past_earned"))
+    console.print(
+        f"Earned {amount(earned)} in {counted(len(months), 'month')}; from the same applicants, "
+        f"the history's policy would earn {amount(past)} on average."
+    )
+    now = [_total(months[-_QUARTER:], name, _OVERLOOKED) for name in ("accepted", "applied", "bad")]
+    console.print(
+        f"Group {_OVERLOOKED}: the past accepted {before[0]:,} of {before[1]:,} applicants; in the "
+        f"last {counted(_QUARTER, 'month')} the program accepted {now[0]:,} of {now[1]:,}, and "
+        f"{now[2]:,} of these were bad."
+    )
+    rows = [
+        _cells(f"{at + 1}–{at + _QUARTER}", months[at : at + _QUARTER])
+        for at in range(0, len(months), _QUARTER)
+    ]
+    titles = ("months", f"{_OTHER} accepted", f"{_OVERLOOKED} accepted", "bad", "earned", "past")
+    print_table(console, "By quarter", titles, rows)
+    console.print(
+        f"Simulated credit applicants in two groups that repay equally often: a good loan earns "
+        f"{_GAIN}, a bad one loses {_LOSS}. The past accepted by income, and nobody of group "
+        f"{_OVERLOOKED}; past: what its policy would earn on average.",
+        style="dim",
+    )
+
+
+def _cells(name: str, months: Sequence[Month]) -> list[str]:
+    rates = [
+        _total(months, "accepted", group) / _total(months, "applied", group)
+        for group in (_OTHER, _OVERLOOKED)
+    ]
+    bad, accepted = (_total(months, what, _OTHER, _OVERLOOKED) for what in ("bad", "accepted"))
+    shares = [*rates, bad / accepted if accepted else float("nan")]
+    money = [sum(m.earned for m in months), sum(m.past_earned for m in months)]
+    return [name, *map(percent, shares), *map(amount, money)]
+
+
+def _total(months: Iterable[Month], what: str, *groups: str) -> int:
+    return sum(getattr(month, what)[group] for month in months for group in groups)
+
+
+def _print_places(console: Console, url: str, page: Path) -> None:
+    """Print where the report is, and commands that read the ledger."""
+    console.print(f"Report: {page.resolve()}", soft_wrap=True)
+    for command in ("status", "verify"):
+        console.print(f"On the record: fairchance {command} {url}", soft_wrap=True)
