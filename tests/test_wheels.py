@@ -14,7 +14,7 @@ from fairchance.cli.app import COMMANDS, LAB
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheels")]
 ROOT = Path(__file__).parents[1]
-OF_PRODUCT = sorted({command.name for command in COMMANDS} - {*LAB})
+OF_PRODUCT = sorted({*COMMANDS} - {*LAB})
 
 
 def run(*words, cwd=None):

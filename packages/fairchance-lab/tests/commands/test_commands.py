@@ -61,7 +61,7 @@ def small(tmp_path_factory):
 
 def test_all_commands_of_the_lab_are_known_to_the_product():
     """The product names them if the lab is not installed."""
-    found = [command.name for command in app.COMMANDS if command.panel == app.EXPERIMENTS]
+    found = [one.name for one in app.COMMANDS.values() if one.panel == app.EXPERIMENTS]
     assert sorted(found) == sorted(app.LAB)
 
 
@@ -201,8 +201,8 @@ def test_report_of_two_runs_with_figures(small, tmp_path, undrawn):
 def test_report_of_an_incomplete_run(small, tmp_path):
     (tmp_path / "half" / "parts").mkdir(parents=True)
     (tmp_path / "half" / "settings.json").write_bytes((small / "settings.json").read_bytes())
-    refused_with("the run in that folder is not complete: start it again", "results", "half")
-    refused_with("no results at nowhere; name a file or folder", "results", "nowhere")
+    refused_with("the run in half is not complete; start it again", "results", "half")
+    refused_with("no results at nowhere; name the folder of a run", "results", "nowhere")
     assert not (tmp_path / "report.html").exists()
 
 

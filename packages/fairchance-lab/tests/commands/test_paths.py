@@ -45,7 +45,10 @@ def test_command_without_arguments_names_what_it_needs(command):
     [
         ("simulate missing.toml", "there is no file missing.toml; name a TOML file of a world, "),
         ("compare missing.toml", "there is no file missing.toml; name a TOML file of a world, "),
-        ("results missing", "there are no results at missing; name a file or folder."),
+        (
+            "results missing",
+            "there are no results at missing; name the folder of a run, ",
+        ),
         (
             "compare world.toml --methods ,",
             "--methods must name at least one method, got ','; fairchance methods lists them.",

@@ -78,9 +78,11 @@ def check_rejected(path, message):
 
 def test_other_files_are_rejected(results, tmp_path):
     one_sentence(
-        check_rejected(tmp_path / "no", "there are no results at .*; name a file or folder")
+        check_rejected(tmp_path / "no", "there are no results at .*; name the folder of a run")
     )
-    one_sentence(check_rejected(tmp_path, "the run in that folder is not complete: start it again"))
+    one_sentence(check_rejected(tmp_path, "there are no results at"))
+    (tmp_path / "settings.json").touch()
+    one_sentence(check_rejected(tmp_path, "the run in .* is not complete; start it again"))
     text = tmp_path / "r.csv"
     text.write_text("a,b\n1,2\n")
     check_rejected(text, "cannot be read as a results file")

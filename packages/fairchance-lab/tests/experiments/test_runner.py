@@ -106,7 +106,7 @@ def test_killed_run_resumes_and_writes_the_same_bytes(tmp_path):
     before = marks_of(parts_of(folder))
     assert len(before) == 2
     assert not (folder / "results.parquet").exists()
-    with pytest.raises(InputError, match="not complete: start it again"):
+    with pytest.raises(InputError, match="not complete; start it again"):
         read_results(folder)
 
     calls = []

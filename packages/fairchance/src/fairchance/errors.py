@@ -48,8 +48,8 @@ def to_install(extra: str, package: str = "fairchance") -> str:
 def to_install_lab() -> str:
     """Return the commands that install the lab, which has the version of this package."""
     return (
-        "`pip install fairchance-lab` (in a checkout: `pip install packages/fairchance "
-        "packages/fairchance-lab`)"
+        "`pip install fairchance-lab` (in a checkout: `pip install -e packages/fairchance "
+        "-e packages/fairchance-lab`)"
     )
 
 

@@ -6,14 +6,14 @@ import inspect
 import json
 import re
 import sys
-from importlib.metadata import version
+from importlib.metadata import EntryPoint, version
 from typing import get_type_hints
 
 import pytest
 
 from cli.calls import in_a_fresh_interpreter, process
 from cli.lender_files import call, done
-from fairchance.cli.app import _BY_NAME, COMMANDS, DECIDING, LAB, app, main
+from fairchance.cli.app import COMMANDS, DECIDING, LAB, OTHERS, _commands, app, main
 from fairchance.errors import InputError
 
 COMMAND_NAMES = sorted(
@@ -42,8 +42,7 @@ def test_help_ends_with_an_example(command):
 
 @pytest.mark.parametrize("command", COMMAND_NAMES)
 def test_help_keeps_words_in_brackets(command):
-    (listed,) = [entry for entry in COMMANDS if entry.name == command]
-    function = listed.load()
+    function = COMMANDS[command].load()
     given = [
         p.__metadata__[0].help
         for p in get_type_hints(function, include_extras=True).values()
@@ -56,8 +55,7 @@ def test_help_keeps_words_in_brackets(command):
 
 @pytest.mark.parametrize("command", COMMAND_NAMES)
 def test_example_uses_options_of_its_command(command):
-    (listed,) = [entry for entry in COMMANDS if entry.name == command]
-    _, _, example = inspect.getdoc(listed.load()).partition("\n\nExample: ")
+    _, _, example = inspect.getdoc(COMMANDS[command].load()).partition("\n\nExample: ")
     known = re.findall(r"--[a-z-]+", call(command, "--help").stdout)
     assert set(re.findall(r"--[a-z-]+", example)) <= set(known)
 
@@ -84,10 +82,11 @@ def test_unknown_command_is_refused():
 
 @pytest.mark.parametrize("name", LAB)
 def test_command_of_the_lab_names_the_package_to_install(monkeypatch, name):
-    monkeypatch.delitem(_BY_NAME, name, raising=False)
+    monkeypatch.delitem(COMMANDS, name, raising=False)
     result = call(name)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert f"{name} is a command of fairchance-lab; `pip install fairchance-lab`" in result.stderr
+    assert f"{name} is a command of fairchance-lab" in result.stderr
+    assert "`pip install fairchance-lab`" in result.stderr
 
 
 # Real processes
@@ -128,7 +127,7 @@ def test_help_version_and_unknown_commands_import_nothing_slow():
 def test_wrong_options_of_ledger_commands_import_at_most_numpy():
     names = [
         command.name
-        for command in COMMANDS
+        for command in COMMANDS.values()
         if command.panel == DECIDING and command.name != "report"
     ]
     assert len(names) >= 11
@@ -240,8 +239,28 @@ def test_an_unexpected_error_outside_a_command_is_one_sentence_too(monkeypatch, 
     assert not options or json.loads(shown.out)["code"] == 70
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda value: value.name)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda value: value.name)
 def test_help_is_the_docstring_with_its_example(command):
     text, _, example = inspect.getdoc(command.load()).partition("\n\nExample: ")
     assert text.partition("\n")[0] == command.summary()
     assert example.startswith(f"fairchance {command.name}")
+
+
+def test_commands_of_other_packages_join_and_cannot_break_or_replace_ours(monkeypatch, tmp_path):
+    file = tmp_path / "other_commands.py"
+    file.write_text('def run(): pass\n\n\ndef other():\n    """Not of run."""\n')
+    monkeypatch.syspath_prepend(tmp_path)
+    found = [
+        EntryPoint(name, place, "fairchance.commands")
+        for name, place in (
+            ("two-words", "other_commands:run"),
+            ("half-removed", "no_such_package.commands:run"),
+            ("nothing", "other_commands:nothing"),
+            ("decide", "other_commands:run"),
+        )
+    ]
+    monkeypatch.setattr("fairchance.cli.app.entry_points", lambda group: found)
+    made = _commands()
+    assert [made[one.name].summary() for one in found[:3]] == ["", "", ""]
+    assert (made["two-words"].panel, made["two-words"].load()()) == (OTHERS, None)
+    assert made["decide"].load().__module__ == "fairchance.cli.commands.decide"

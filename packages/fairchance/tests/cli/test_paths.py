@@ -26,7 +26,7 @@ def own_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", [value.name for value in COMMANDS if value.name not in {*ANSWER_TO_NOTHING, *LAB}]
+    "command", [name for name in COMMANDS if name not in {*ANSWER_TO_NOTHING, *LAB}]
 )
 def test_command_without_arguments_names_what_it_needs(command):
     result = call(command)

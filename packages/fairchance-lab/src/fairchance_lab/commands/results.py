@@ -35,7 +35,7 @@ def results(
 ) -> None:
     """Write an HTML report of the results of runs, their figures or their tables.
 
-    Example: fairchance results results/german -o german.html
+    Example: fairchance results german -o german.html
     """
     with errors(json):
         page = out or Path("report.html")

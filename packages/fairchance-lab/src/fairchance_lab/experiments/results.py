@@ -243,14 +243,17 @@ def read_results(path: Path) -> Results:
     parquet = arrow("parquet")
     file = path / "results.parquet" if path.is_dir() else path
     if not file.is_file():
-        unfinished = " (the run in that folder is not complete: start it again)" * path.is_dir()
-        raise InputError(f"there are no results at {path}{unfinished}; name a file or folder.")
+        if (path / "settings.json").is_file():
+            raise InputError(f"the run in {path} is not complete; start it again to finish it.")
+        raise InputError(
+            f"there are no results at {path}; name the folder of a run, or its results.parquet."
+        )
     try:
         table = parquet.read_table(file)
     except (OSError, ValueError) as error:
         raise InputError(
             f"{file} cannot be read as a results file ({str(error).splitlines()[0]}); name a "
-            f"file or folder of a run, or a ledger as in sqlite:///lender.db."
+            f"file or folder of a run."
         ) from error
     metadata = table.schema.metadata or {}
     about = metadata.get(b"fairchance")

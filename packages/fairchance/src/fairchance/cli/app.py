@@ -6,7 +6,7 @@ Exit codes: 0 done; 2 wrong input; 3 data could not be downloaded; 4 a ledger fa
 ``fairchance --help`` must answer at once, so no command's module is imported for it: the line shown
 for a command is the first line of its docstring, read from the source file. A command's own help
 ends with the example that its docstring ends with. Other packages add commands by entry points of
-the group ``fairchance.commands``, each a function of the command's name; fairchance-lab does.
+the group ``fairchance.commands``, each a function; fairchance-lab does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ DECIDING = "Decide real batches, on the record"
 AUDIT = "Audit what is on record"
 PLANNING = "Before you start"
 EXPERIMENTS = "Experiments (fairchance-lab)"
-_GROUP = "fairchance.commands"  # of entry points: a name, and a function of that name
+OTHERS = "Commands of other packages"
+_GROUP = "fairchance.commands"  # of entry points, each a function
 LAB = (
     "reproduce",
     "simulate",
@@ -49,30 +50,33 @@ LAB = (
 
 
 class Command(NamedTuple):
-    """A command: its name, its module and its panel in the help.
-
-    The function that runs it is called like the command.
-    """
+    """A command: its name, the module and the function that run it, and its panel in the help."""
 
     name: str
     module: str
+    function: str
     panel: str | None
 
     def load(self) -> Callable[..., Any]:
         """Import the command's module and return its function."""
-        function: Callable[..., Any] = getattr(import_module(self.module), self.name)
+        function: Callable[..., Any] = getattr(import_module(self.module), self.function)
         return function
 
     def summary(self) -> str:
-        """Return the first line of the function's docstring, read from the source file."""
+        """Return the first line of the function's docstring, read from the source file.
+
+        It is empty if there is none: the help of all commands must not fail with one of them.
+        """
         try:
             found = find_spec(self.module)
         except ModuleNotFoundError:
             found = None
-        if found is None or found.origin is None:  # of a package that was removed by halves
+        if found is None or found.origin is None:
             return ""
-        _, _, after = Path(found.origin).read_text("utf-8").partition(f"\ndef {self.name}(")
-        return after.split('"""')[1].partition("\n")[0]
+        source = Path(found.origin).read_text("utf-8")
+        _, _, after = source.partition(f"def {self.function}(")
+        signature, _, text = after.partition('"""')
+        return "" if "\ndef " in signature else text.partition("\n")[0].removesuffix('"""')
 
 
 # In the order of the help.
@@ -95,27 +99,38 @@ _OWN = (
     ("plan", "plan", PLANNING),
     ("version", "version", None),
 )
-COMMANDS = (
-    *(Command(name, f"fairchance.cli.commands.{module}", panel) for name, module, panel in _OWN),
-    *(Command(found.name, found.module, EXPERIMENTS) for found in entry_points(group=_GROUP)),
-)
-_BY_NAME = {command.name: command for command in COMMANDS}
+
+
+def _commands() -> dict[str, Command]:
+    """Return our own commands, then those of other packages, which cannot replace ours."""
+    known = {
+        name: Command(name, f"fairchance.cli.commands.{module}", name, panel)
+        for name, module, panel in _OWN
+    }
+    for found in entry_points(group=_GROUP):
+        panel = EXPERIMENTS if found.module.startswith("fairchance_lab.") else OTHERS
+        known.setdefault(found.name, Command(found.name, found.module, found.attr, panel))
+    return known
+
+
+COMMANDS = _commands()
 
 
 class _LazyGroup(TyperGroup):
     """A group of commands that imports the module of the command it is about to run."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name in LAB and cmd_name not in _BY_NAME:
+        if cmd_name in LAB and cmd_name not in COMMANDS:
             print_error(
-                f"{cmd_name} is a command of fairchance-lab; {to_install_lab()} installs it."
+                f"{cmd_name} is a command of fairchance-lab, which is not installed or of another "
+                f"version; {to_install_lab()} installs it."
             )
             raise typer.Exit(2)
         return super().get_command(ctx, cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, placeholder, rest = super().resolve_command(ctx, args)
-        return name, placeholder if name is None else _loaded(_BY_NAME[name]), rest
+        return name, placeholder if name is None else _loaded(COMMANDS[name]), rest
 
 
 def _loaded(command: Command) -> Any:
@@ -146,7 +161,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        _BY_NAME["version"].load()()
+        COMMANDS["version"].load()()
         raise typer.Exit
 
 
@@ -166,7 +181,7 @@ def _placeholder() -> None:
     """Take the place of a command in the main help, so that its module is not imported."""
 
 
-for _command in COMMANDS:
+for _command in COMMANDS.values():
     app.command(
         _command.name,
         help=_command.summary(),

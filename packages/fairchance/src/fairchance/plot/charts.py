@@ -152,8 +152,9 @@ def _certified(x: Any) -> RunRows:
     return run
 
 
-def save(chart: Chart, stem: Path) -> list[Path]:
+def save(chart: Chart, stem: str | Path) -> list[Path]:
     """Write a chart as SVG and PNG for papers; ``stem`` is the path without suffix."""
+    stem = Path(stem)
     try:
         import vl_convert  # noqa: PLC0415 (an extra)
     except ImportError as missing:  # pragma: no cover
