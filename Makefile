@@ -8,7 +8,6 @@ export OMP_NUM_THREADS = 1
 .PHONY: demo german test test-product test-lab test-long browser tutorial bench size lint clean
 
 demo: .venv/production  ## a past that overlooked a group, and a certified program that finds it
-	@rm -rf demo
 	@$(BIN)/fairchance demo
 
 german: .venv/dev  ## everything on German credit: all methods, each option alone, the released code

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import sys
 
 import pytest
 
@@ -36,6 +37,12 @@ def test_all_names_are_listed_and_can_be_imported_at_once():
     mine = {}
     exec("from fairchance import *", mine)
     assert set(fairchance.__all__) <= set(mine)
+
+
+def test_help_works_without_the_extra_of_charts(monkeypatch):
+    monkeypatch.setitem(sys.modules, "altair", None)
+    assert "plot" not in dir(fairchance)
+    assert "audit" in dict(inspect.getmembers(fairchance))
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

@@ -4,6 +4,7 @@ Public names are imported on first use: ``fairchance --help`` need not wait for 
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 _NAMES_OF_MODULE = {
@@ -71,4 +72,6 @@ else:
 
     def __dir__():
         dunder = (name for name in globals() if name.startswith("__"))
-        return sorted({*__all__, *_PACKAGES, *dunder})
+        # help() looks at all names, and plot says what to install if its extra is missing.
+        missing = {"plot"} if find_spec("altair") is None else set()
+        return sorted({*__all__, *_PACKAGES, *dunder} - missing)

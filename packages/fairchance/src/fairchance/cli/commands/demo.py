@@ -282,5 +282,5 @@ def _total(months: Iterable[Month], what: str, *groups: str) -> int:
 def _print_places(console: Console, url: str, page: Path) -> None:
     """Print where the report is, and commands that read the ledger."""
     console.print(f"Report: {page.resolve()}", soft_wrap=True)
-    for command in ("status", "verify"):
-        console.print(f"On the record: fairchance {command} {url}", soft_wrap=True)
+    console.print(f"On the record: fairchance status {url}", soft_wrap=True)
+    console.print(f"Its proof: fairchance verify {url}", soft_wrap=True)
