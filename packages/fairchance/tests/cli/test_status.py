@@ -130,7 +130,7 @@ def test_mistakes_pilots_and_dropped_certificates_need_attention(hostile_lender)
 def pilots(result, awaited, message="", **settings):
     """Return a summary of pilots with pending outcomes."""
     record = {"status": "pilot", "message": message, "group": None, "log_wealth": 0.0, "ladder": 0}
-    record |= {"tests_began": 1, "next_n_tested": 0}
+    record |= {"tests_began": 1, "next_n_tested": 0, "n_outcomes": result.outcomes.known}
     rounds = tuple(
         replace(
             result.rounds[0],
@@ -154,6 +154,9 @@ def test_pilots_report_what_their_tests_wait_for(hostile_lender):
         f"The last round was a pilot and carries no promise (3 of 3 were). R{waits[1:]}; {none}. "
         f"Nothing shown. {PILOT_ADVICE}"
     ]
+    more = replace(late.outcomes, good=late.outcomes.good + 1)
+    (sentence,) = attention(replace(late, outcomes=more), 1000.0)
+    assert "from when round 3 was decided" in sentence
     data = as_data(late, 1000.0)
     assert data["enters_next"][0] | {"group": 0} == {
         "group": 0,

@@ -382,8 +382,7 @@ class CertifiedRound(Record):
     estimated_fdr
         Weighted share of bad outcomes under the deployed policy, a point estimate.
     message
-        A message for the user; empty in a certified round that can explore every applicant and
-        whose tests are not held up by missing outcomes.
+        A message for the user; empty in a certified round that can explore every applicant.
     group_mode
         What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
     n_unreachable
@@ -400,6 +399,9 @@ class CertifiedRound(Record):
     restart_reason
         Why they were dropped: ``"correction"`` of an outcome that had been tested, ``"drift"``
         noticed by the monitor, or ``""`` if they never were.
+    awaited_round, n_awaited
+        The oldest round that was not in the tests when this round was decided, and how many of its
+        outcomes were missing, if that held up the tests or nothing had been tested; else 0.
     curve
         What the rule would earn at several bounds, α among them, in rising order; empty while too
         few outcomes are known.
@@ -430,6 +432,8 @@ class CertifiedRound(Record):
     next_n_tested: int = field(default=0, kw_only=True)
     tests_began: int = field(default=1, kw_only=True)
     restart_reason: str = field(default="", kw_only=True)
+    awaited_round: int = field(default=0, kw_only=True)
+    n_awaited: int = field(default=0, kw_only=True)
     curve: tuple[CurvePoint, ...] = field(default=(), kw_only=True)
 
     @property
@@ -475,6 +479,12 @@ class CertifiedRound(Record):
         elif not self.message:
             yield "A pilot: nothing is promised."
         yield self.message
+        if self.n_awaited:
+            missed = counted(self.n_awaited, "outcome was", "outcomes were")
+            yield (
+                f"When it was decided, {missed} missing in round {self.awaited_round}, without "
+                f"which no later round enters the tests."
+            )
         if self.n_unreachable:
             yield _barred(self.n_unreachable)
         if self.curve:

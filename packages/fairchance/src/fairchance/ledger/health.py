@@ -583,7 +583,7 @@ def _unpromised(summary: Summary) -> Iterator[Check]:
     if "pilot" in last.noted("status"):
         message = next((text for text in last.noted("message") if text), "")
         waiting = [text for held_up, text in _waiting(summary) if not held_up]
-        parts = (*waiting, message, *_corrected_since(summary), PILOT_ADVICE)
+        parts = (*waiting, message, *_observed_since(summary), PILOT_ADVICE)
         first = f"The last round was a pilot and carries no promise ({pilots} of {n} were)."
         meaning = " ".join(part for part in parts if part)
         yield Check("promise", "", "amber", first, meaning, to_do=to_do)
@@ -629,9 +629,15 @@ def _held_up(summary: Summary) -> Iterator[Check]:
             )
 
 
-def _corrected_since(summary: Summary) -> Iterator[str]:
-    """Warn that outcomes were corrected after a pilot stated its evidence."""
+def _observed_since(summary: Summary) -> Iterator[str]:
+    """Say that outcomes were observed or corrected after a pilot stated its evidence."""
     last = summary.rounds[-1]
+    known = sum(record.get("n_outcomes", 0) for record in last.records)
+    if summary.outcomes.known > known and last.noted("log_wealth"):
+        yield (
+            f"These figures are from when round {last.round} was decided; the next batch counts "
+            f"the outcomes observed since."
+        )
     n = sum(
         change.n
         for change in summary.changes

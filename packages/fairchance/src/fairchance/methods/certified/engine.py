@@ -765,13 +765,8 @@ class Engine:
             pilot = pilot_message(ladder.grid[rung], coming, coming_rung, rules.alpha, rules.delta)
             messages = [self._restart_message(), pilot, *messages]
         number, awaited = self.awaited()
-        if awaited.size and (self.is_held_up or not self.n_tested):
-            # Without ids: records are kept after applicants are erased.
-            outcomes = "1 outcome" if awaited.size == 1 else f"{awaited.size:,} outcomes"
-            messages.append(
-                f"Rounds are tested in order, and round {number} still waits for {outcomes}: "
-                f"observe them, or withdraw the applicants, who then count as bad."
-            )
+        # Without ids: records are kept after applicants are erased.
+        waits = bool(awaited.size) and (self.is_held_up or not self.n_tested)
         n_unreachable, limits = _unreachable(ladder.floor.strategy, X, score, ~sure)
         message = " ".join(filter(None, [*messages, limits]))
         return CertifiedRound(
@@ -800,6 +795,8 @@ class Engine:
             next_n_tested=coming.n_tested,
             tests_began=stage.began,
             restart_reason=stage.reason,
+            awaited_round=number if waits else 0,
+            n_awaited=int(awaited.size) if waits else 0,
             curve=self._curve(bets),
         )
 
