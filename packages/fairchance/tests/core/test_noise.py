@@ -108,7 +108,7 @@ def test_stated_noise_keeps_the_estimate_under_the_bound():
     """And a control: the same noise, not stated, breaks it."""
     late = {}
     for stated in (FORGIVING, None):
-        for seed in range(3):
+        for seed in range(2):
             rng = np.random.default_rng(seed)
             past = draw_applicants(Slope(1.0, 1.5), 800, rng)
             classifier = PartialFeedbackClassifier(
@@ -128,7 +128,7 @@ def test_stated_noise_keeps_the_estimate_under_the_bound():
 @pytest.mark.filterwarnings("ignore:The history ranks")  # no ranking is right here
 def test_certificates_from_noisy_outcomes():
     """Flat at an FDR just above α: recorded it looks good, and only stated noise says it is not."""
-    population, runs = Flat(0.1505), 15
+    population, runs = Flat(0.1505), 12
     certified = {FORGIVING: 0, None: 0}
     for stated in certified:
         for seed in range(runs):
@@ -136,7 +136,7 @@ def test_certificates_from_noisy_outcomes():
             classifier = start(population, rng, noise=stated, horizon=20, learner=QUICK)
             certified[stated] += any(played(classifier, population, rng, FORGIVING))
     assert not too_many(certified[FORGIVING], runs, DELTA)
-    assert certified[None] >= 12
+    assert certified[None] >= 10
 
 
 def test_certificates_come_in_spite_of_noise():

@@ -333,13 +333,15 @@ def test_a_cold_start_learns_a_ranking_and_certifies(learner, rng):
 
 
 @pytest.mark.parametrize(
-    ("runs", "rounds"), [(20, 15), pytest.param(60, 39, marks=pytest.mark.long)]
+    ("runs", "rounds", "learner"),
+    [(20, 15, QUICK), pytest.param(60, 39, None, marks=pytest.mark.long)],
 )
-def test_cold_null_runs_are_seldom_certified(runs, rounds):
+def test_cold_null_runs_are_seldom_certified(runs, rounds, learner):
     certified = 0
     for seed in range(runs):
         rng = np.random.default_rng(seed)
-        policies = playing(cold(Flat(), rng), Flat(), rng, rounds=rounds, truth=False)
+        classifier = cold(Flat(), rng, learner=learner)
+        policies = playing(classifier, Flat(), rng, rounds=rounds, truth=False)
         certified += any(policy.certified for policy in policies)
     assert not too_many(certified, runs, DELTA)
 

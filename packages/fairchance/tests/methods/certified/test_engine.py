@@ -308,7 +308,7 @@ def test_estimates_count_only_the_kept_rounds():
     """
     z = []
     for rng in rngs(41, 6):
-        run = ChosenRungs(rng)
+        run = ChosenRungs(rng, learner=QUICK)
         run.play(WIDE, 10)
         run.engine.restart("drift")
         run.play(NARROW, 10)
