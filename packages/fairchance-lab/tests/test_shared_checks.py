@@ -89,7 +89,7 @@ PROGRAMS = {  # and whether features may have few values only
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_program_survives_any_order_of_operations(kind):
     make, few_values = PROGRAMS[kind]
-    play(make, lives=2, steps=10, few_values=few_values)
+    play(make, lives=2, steps=7, few_values=few_values)
 
 
 @pytest.mark.long

@@ -133,6 +133,7 @@ def test_two_processes_give_the_same_rows(whole):
     assert calls == [(done, 4) for done in range(5)]
 
 
+@pytest.mark.long
 def test_two_workers_of_a_cluster_give_the_same_rows(whole, tmp_path):
     with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
         assert len(client.scheduler_info()["workers"]) == 2

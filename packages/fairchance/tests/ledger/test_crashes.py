@@ -68,7 +68,7 @@ def kill_programs(url, n_kills, n_rounds, seed):
 
 
 def test_a_killed_program_continues_to_the_same_end(url):
-    kill_programs(url, n_kills=20, n_rounds=12, seed=1)
+    kill_programs(url, n_kills=8, n_rounds=6, seed=1)
 
 
 @pytest.mark.long
@@ -202,7 +202,7 @@ def together(url, n_processes, each):
 
 
 def test_processes_that_decide_at_once_take_turns(url):
-    together(url, n_processes=4, each=5)
+    together(url, n_processes=4, each=3)
 
 
 @pytest.mark.long

@@ -20,7 +20,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_program_survives_any_order_of_operations(kind):
-    play(KINDS[kind], lives=2, steps=10)
+    play(KINDS[kind], lives=2, steps=7)
 
 
 @pytest.mark.long
