@@ -37,8 +37,8 @@ from fairchance.words import percent
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = [150] * 5
-RUNS = [60, pytest.param(2000, marks=pytest.mark.long)]
-FEW_RUNS = [20, pytest.param(2000, marks=pytest.mark.long)]  # for tests with many looks
+RUNS = [40, pytest.param(2000, marks=pytest.mark.long)]
+FEW_RUNS = [14, pytest.param(2000, marks=pytest.mark.long)]  # for tests with many looks
 
 _module = importlib.import_module("fairchance.audit.evaluate")  # its name is that of a function
 
@@ -259,7 +259,7 @@ def small_then_large(rng):
 
 @pytest.mark.usefixtures("no_model")
 def test_rounds_of_draws_count_by_their_size(monkeypatch):
-    assert not any(in_how_many(18, 20, small_then_large).values())
+    assert not any(in_how_many(18, 10, small_then_large).values())
     original = Bets.of
 
     def alike(*args, changes=False, **options):
@@ -267,8 +267,8 @@ def test_rounds_of_draws_count_by_their_size(monkeypatch):
         return original(*args, **options)
 
     monkeypatch.setattr(Bets, "of", staticmethod(alike))
-    control = in_how_many(18, 20, small_then_large)
-    assert too_rarely(control["false_discovery_rate"], 20), control
+    control = in_how_many(18, 10, small_then_large)
+    assert too_rarely(control["false_discovery_rate"], 10), control
 
 
 # Outcomes that come late or never.
