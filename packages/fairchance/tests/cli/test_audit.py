@@ -54,6 +54,12 @@ def written(url, tmp_path_factory):
     return place, done("audit", url, "-o", place, *words)
 
 
+@pytest.fixture(scope="module")
+def audited(url):
+    """Return what pages are made of."""
+    return _audited(url, None, {}, "", "cut", True, None, True)
+
+
 def text(pack, name):
     return (pack / name).read_text(encoding="utf-8")
 
@@ -190,8 +196,7 @@ def test_differences_of_shares_are_in_points(written):
     assert all(row["As recorded"].endswith(" points") for row in shown)
 
 
-def test_the_best_cut_off_has_no_lead_if_intervals_overlap(url):
-    audited = _audited(url, None, {}, "", "cut", True, None, True)
+def test_the_best_cut_off_has_no_lead_if_intervals_overlap(audited):
     lenient = replace(audited.decided, alpha=0.9)  # so that a cut-off keeps it
     audited = replace(audited, policies={**audited.policies, DECIDED: lenient})
     best = audited.best_cut
@@ -208,8 +213,7 @@ def test_the_best_cut_off_has_no_lead_if_intervals_overlap(url):
     assert "overlap" not in said(replace(profit, low=own.high + 1))
 
 
-def test_the_first_screen_names_groups_and_directions(url):
-    audited = _audited(url, None, {}, "", "cut", True, None, True)
+def test_the_first_screen_names_groups_and_directions(audited):
     highs = {row.group: row.high for row in audited.groups.measured if row.measure == FDR}
     (low, _), (high, broken) = sorted((highs[name], name) for name in highs if name)
 
@@ -303,8 +307,8 @@ def test_a_pack_replaces_a_pack_and_nothing_else(url, folder, monkeypatch):
     assert "is a file" in refused("audit", url, "-o", "file")
 
 
-def test_a_pack_appears_whole_or_not_at_all(url, folder, monkeypatch):
-    done("audit", url, "-o", "pack")
+def test_a_pack_appears_whole_or_not_at_all(written, url, folder, monkeypatch):
+    shutil.copytree(written[0], "pack")
     before = {path.name: path.read_bytes() for path in Path("pack").iterdir()}
     written = []
 
