@@ -6,9 +6,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# The same examples on every machine; HYPOTHESIS_PROFILE=default looks for new ones. No profile
-# limits time, which a busy machine exceeds.
-settings.register_profile("same", derandomize=True)
+# The same examples on every machine; HYPOTHESIS_PROFILE=default looks for new ones, and for more of
+# them. No profile limits time, which a busy machine exceeds.
+settings.register_profile("same", derandomize=True, max_examples=50)
 profile = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 slow = [HealthCheck.too_slow]
 settings.register_profile("any speed", profile, deadline=None, suppress_health_check=slow)
