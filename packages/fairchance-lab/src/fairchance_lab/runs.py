@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import typer
-from joblib.parallel import BACKENDS
 from rich.progress import DownloadColumn
 
 from fairchance.cli.files.csv_files import csv_bytes
@@ -29,7 +27,7 @@ from fairchance.cli.output import (
     print_lines,
     print_table,
 )
-from fairchance.errors import InputError, to_install, visible
+from fairchance.errors import InputError, visible
 from fairchance.extras import arrow
 from fairchance.simulate.people import Table
 from fairchance.simulate.streams import repeated_rows_remarks
@@ -148,11 +146,8 @@ def run_or_resume(
         check_apart("results", folder / name, "the data", [experiment.world.data], "folder")
     with download_bar(quiet) as bar:
         source = load_source(experiment.world, data=options.data, progress=bar)
-    with (
-        joblib_backend(options.backend, options.jobs, options.scheduler),
-        counting_bar("repetitions", quiet) as progress,
-    ):
-        run = Run(folder, options.jobs, options.backend, progress, options.fresh)
+    with counting_bar("repetitions", quiet) as progress:
+        run = Run(folder, options.jobs, progress, options.fresh)
         return run_experiment(experiment, source, run), source, folder
 
 
@@ -235,58 +230,6 @@ def _slug(experiment: Experiment) -> str:
         words += ["without " + " ".join(off)] if off and not few else []
     words.append(experiment.fingerprint[:6])
     return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
-
-
-def joblib_backend(
-    backend: str | None, jobs: int, scheduler: str | None
-) -> AbstractContextManager[Any]:
-    """Return a context in which joblib knows a backend.
-
-    Parameters
-    ----------
-    backend
-        Name of the backend; ``"dask"`` gets a client, ``"ray"`` is registered, others are known.
-    jobs
-        Dask workers to start here; −1 means one per core.
-    scheduler
-        Address of a running Dask scheduler instead, such as ``tcp://host:8786``.
-    """
-    if backend == "dask":
-        return _dask(jobs, scheduler)
-    if scheduler is not None:
-        raise InputError(f"a scheduler goes with the backend dask, got backend {backend!r}.")
-    if backend == "ray":
-        _register_ray()
-    elif backend is not None and backend not in BACKENDS:
-        known = ", ".join(sorted({*BACKENDS, "dask", "ray"}))
-        raise InputError(f"joblib knows no backend {backend!r}; known are {known}.")
-    return nullcontext()
-
-
-def _register_ray() -> None:
-    try:
-        from ray.util.joblib import register_ray  # noqa: PLC0415 (not ours to install)
-    except ImportError as error:
-        raise InputError("the backend ray needs Ray; install it with `pip install ray`.") from error
-    register_ray()
-
-
-def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
-    """Return a client of a scheduler that runs already, or of workers started here."""
-    try:
-        import distributed  # noqa: PLC0415 (an extra)
-    except ImportError as error:
-        raise InputError(
-            f"the backend dask needs Dask; {to_install('dask', 'fairchance-lab')} installs it."
-        ) from error
-    client: Callable[..., AbstractContextManager[Any]] = distributed.Client
-    if scheduler is None:
-        workers = os.cpu_count() or 1 if jobs == -1 else jobs
-        return client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
-    try:
-        return client(scheduler, timeout=10)
-    except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler answers at {scheduler}: {error}.") from error
 
 
 def asked_tables(results: Results) -> list[ReportTable]:

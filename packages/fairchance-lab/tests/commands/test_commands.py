@@ -225,8 +225,6 @@ def test_report_of_an_incomplete_run(small, tmp_path):
         ("acs_ca_2018_adults_40pct.parquet", "adult-race --data-set acs-ca-2018-sample"),
         ("data must name an existing folder", "adult-race --data nowhere"),
         ("no method 'plian'; known are plain", "german --methods plian --repetitions 1 --jobs 1"),
-        ("joblib knows no backend 'lokki'", "german --methods plain --backend lokki"),
-        ("goes with the backend dask", "german --methods plain --scheduler tcp://localhost:1"),
     ],
 )
 def test_invalid_reproduce_arguments_are_refused_with(words, arguments):

@@ -14,7 +14,6 @@ from fairchance.cli.output import Console, print_json, print_lines
 from fairchance.errors import InputError
 from fairchance_lab.commands.options import (
     Against,
-    Backend,
     Csv,
     Data,
     DataSet,
@@ -27,7 +26,6 @@ from fairchance_lab.commands.options import (
     PaperText,
     Repetitions,
     RunOptions,
-    Scheduler,
     See,
     Seed,
     Set,
@@ -60,8 +58,6 @@ def compare(
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
     out: Out = None,
     fresh: Fresh = False,
     against: Against = None,
@@ -109,7 +105,7 @@ def compare(
         check_methods(experiment.methods, experiment.variants)
         paired = Paired(against, exact, see)
         paired.check(experiment.methods)
-        options = RunOptions(data, jobs, backend, scheduler, out, fresh)
+        options = RunOptions(data, jobs, out, fresh)
         results, source, folder = run_or_resume(experiment, options, quiet=json)
         drawn = rows_drawn(experiment, source)
         print_compared(results, folder, drawn, output, paired)

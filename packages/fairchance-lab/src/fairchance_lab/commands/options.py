@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # slow to import
 __all__ = [
     "PAPER_LETTERS",
     "Against",
-    "Backend",
     "Csv",
     "Data",
     "DataSet",
@@ -31,7 +30,6 @@ __all__ = [
     "PaperText",
     "Repetitions",
     "RunOptions",
-    "Scheduler",
     "See",
     "Seed",
     "Set",
@@ -49,14 +47,6 @@ Csv = Annotated[
     bool, typer.Option("--csv", help="Print the table as csv, with all numbers in full.")
 ]
 
-Backend = Annotated[
-    str | None,
-    typer.Option(help="A joblib backend: loky (default), dask, ray, or one you registered."),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(help="Address of a Dask scheduler; without it, dask starts workers here."),
-]
 Data = Annotated[
     Path | None,
     typer.Option(help="Folder with data files, searched before FAIRCHANCE_DATA and the cache."),
@@ -148,8 +138,6 @@ class RunOptions:
 
     data: Path | None
     jobs: int
-    backend: str | None
-    scheduler: str | None
     out: Path | None
     fresh: bool
 

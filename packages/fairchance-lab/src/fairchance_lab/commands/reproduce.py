@@ -11,7 +11,6 @@ from fairchance.cli.options import Jobs, Json, check_jobs, errors, names
 from fairchance.errors import InputError
 from fairchance_lab.commands.options import (
     Against,
-    Backend,
     Csv,
     Data,
     DataSet,
@@ -25,7 +24,6 @@ from fairchance_lab.commands.options import (
     PaperText,
     Repetitions,
     RunOptions,
-    Scheduler,
     See,
     Seed,
     Set,
@@ -63,8 +61,6 @@ def reproduce(
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
     out: Out = None,
     fresh: Fresh = False,
     against: Against = None,
@@ -102,6 +98,6 @@ def reproduce(
         experiment = replace(experiment, switches=check_switches(chosen))
         experiment = with_options(experiment, repetitions, seed)
         experiment = with_set(experiment, set_, paper_text, vary)
-        options = RunOptions(data, jobs, backend, scheduler, out, fresh)
+        options = RunOptions(data, jobs, out, fresh)
         paired = Paired(against, exact, see)
         run_and_report(experiment, options, output, paired)

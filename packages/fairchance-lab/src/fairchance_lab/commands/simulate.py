@@ -10,7 +10,6 @@ import typer
 from fairchance.cli.options import Jobs, Json, check_jobs, errors
 from fairchance_lab.commands.options import (
     Against,
-    Backend,
     Csv,
     Data,
     Exact,
@@ -23,7 +22,6 @@ from fairchance_lab.commands.options import (
     PaperText,
     Repetitions,
     RunOptions,
-    Scheduler,
     See,
     Seed,
     Set,
@@ -44,8 +42,6 @@ def simulate(
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
     out: Out = None,
     fresh: Fresh = False,
     against: Against = None,
@@ -71,6 +67,6 @@ def simulate(
         experiment = with_set(experiment, set_, paper_text, vary)
         if asked is not None:
             experiment = with_methods(experiment, asked)
-        options = RunOptions(data, jobs, backend, scheduler, out, fresh)
+        options = RunOptions(data, jobs, out, fresh)
         paired = Paired(against, exact, see)
         run_and_report(experiment, options, output, paired)

@@ -1,4 +1,4 @@
-"""Run an experiment: repetitions in parallel, on cores or a cluster, each saved when it is done.
+"""Run an experiment: repetitions in parallel, each saved when it is done.
 
 The folder of a run holds ``settings.json``, one file per repetition in ``parts/`` and, at the end,
 ``results.parquet``. Each file appears complete or not at all, so an interrupted run continues where
@@ -12,14 +12,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import joblib
 import numpy as np
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 
 import fairchance
 import fairchance_lab
@@ -50,7 +50,7 @@ _FRESH_ADVICE = (
 
 @dataclass(frozen=True)
 class Run:
-    """How to run an experiment: folder, cores or cluster.
+    """How to run an experiment: folder and cores.
 
     Attributes
     ----------
@@ -58,8 +58,6 @@ class Run:
         Folder for results; None keeps them in memory only.
     jobs
         Repetitions at a time; −1 means one per core.
-    backend
-        Name of a joblib backend (``"loky"``, ``"dask"``, ``"ray"``); None means joblib's own.
     progress
         Called with (repetitions done, repetitions in total).
     fresh
@@ -68,7 +66,6 @@ class Run:
 
     folder: Path | None = None
     jobs: int = -1
-    backend: str | None = None
     progress: Progress | None = None
     fresh: bool = False
 
@@ -107,7 +104,8 @@ def run_experiment(
     source
         The data set or population of its world.
     run
-        Folder, cores or cluster; None means the defaults.
+        Folder and cores; None means the defaults. The repetitions run on the joblib backend in
+        force, so ``joblib.parallel_config`` around this call moves them to a cluster.
     """
     run = Run() if run is None else run
     if run.jobs == 0 or run.jobs < -1:
@@ -151,14 +149,12 @@ def _run_parallel(
     """Yield repetitions as they finish, in any order."""
     if not todo:
         return
-    backend = nullcontext() if run.backend is None else parallel_config(backend=run.backend)
-    with backend:
-        pool = Parallel(
-            n_jobs=min(run.jobs, len(todo)),
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch="n_jobs",
-        )
+    pool = Parallel(
+        n_jobs=min(run.jobs, len(todo)),
+        return_as="generator_unordered",
+        batch_size=1,
+        pre_dispatch="n_jobs",
+    )
     yield from pool(delayed(_run_numbered)(experiment, source, number) for number in todo)
 
 
