@@ -93,7 +93,7 @@ def test_data_sets_are_listed_with_their_location(monkeypatch):
     assert rows["adult-ca-2019"]["state"] == "download"
     assert rows["acs-ca-2018-sample"]["state"] == "absent"
     assert rows["adult-ca-2019"]["groups"] == ["race", "gender"]
-    assert (rows["compas"]["gain"], rows["compas"]["alpha"]) == (1, 0.3)
+    assert (rows["taiwan"]["gain"], rows["taiwan"]["alpha"]) == (200, 0.15)
     assert all(row["utility"] for row in rows.values())
     monkeypatch.setenv("COLUMNS", "80")
     words = call("datasets").stdout

@@ -32,8 +32,6 @@ def test_names_and_descriptions():
         "acs-pa-ma-in-2024",
         "adult",
         "taiwan",
-        "compas",
-        "give-me-some-credit",
         "fico",
     ]
     for name, entry in CATALOGUE.items():
@@ -53,8 +51,6 @@ def test_availability_without_any_data():
         "acs-pa-ma-in-2024": "absent",
         "adult": "download",
         "taiwan": "download",
-        "compas": "download",
-        "give-me-some-credit": "download",
         "fico": "download",
     }
     assert str(CATALOGUE["german"].available()) == "bundled"

@@ -24,19 +24,7 @@ TAIWAN = {
     "MARRIAGE_3": [1, 0, 0, 0],
     "default-payment-next-month": [1, 0, 0, 0],
 }
-COMPAS = {
-    "sex": [1, 1, 0, 1],
-    "age": [24, 25, 45, 46],
-    "race_African-American": [1, 0, 1, 0],
-    "race_Caucasian": [0, 1, 0, 1],
-    "twoyearrecid": [1, 0, 0, 1],
-}
-CREDIT = {
-    "age": [24, 25, 45, 46],
-    "MonthlyIncome": [5000.0, None, 3000.0, 0.0],
-    "FinancialDistressNextTwoYears": ["No", "Yes", "No", "No"],
-}
-ROWS = {"adult": ADULT, "taiwan": TAIWAN, "compas": COMPAS, "give-me-some-credit": CREDIT}
+ROWS = {"adult": ADULT, "taiwan": TAIWAN}
 TABLES = {table.name: table for table in openml.PUBLIC}
 GROUPS = {
     ("adult", "sex"): ["Male", "Male", "Male", "Female"],
@@ -44,16 +32,10 @@ GROUPS = {
     ("adult", "age"): ["under 25", "over 45", "25 to 45", "25 to 45"],
     ("taiwan", "sex"): ["male", "female", "female", "male"],
     ("taiwan", "age"): ["under 25", "25 to 45", "25 to 45", "over 45"],
-    ("compas", "race"): ["African-American", "Caucasian", "African-American", "Caucasian"],
-    ("compas", "sex"): ["male", "male", "female", "male"],
-    ("compas", "age"): ["under 25", "25 to 45", "25 to 45", "over 45"],
-    ("give-me-some-credit", "age"): ["under 25", "25 to 45", "25 to 45", "over 45"],
 }
 GOOD = {
     "adult": [0, 1, 0, 1],
     "taiwan": [0, 1, 1, 1],
-    "compas": [0, 1, 1, 0],
-    "give-me-some-credit": [1, 0, 1, 1],
 }
 
 
@@ -130,17 +112,14 @@ def test_groups_and_outcomes(name, group, served):
     assert set(CATALOGUE[name].groups) == {g for n, g in GROUPS if n == name}
 
 
-def test_text_becomes_codes_and_missing_numbers_zero(served):
+def test_text_becomes_codes_and_missing_numbers_are_refused(served):
     served(columns_of("adult"))
     table = load("adult")
     assert table.X[:, table.features.index("workclass")].tolist() == [2, 0, 1, 1]  # '?' is first
     assert table.unscaled == ("workclass", "race", "sex")
-    served(columns_of("give-me-some-credit"))
-    table = load("give-me-some-credit")
-    assert table.X[:, table.features.index("MonthlyIncome")].tolist() == [5000, 0, 3000, 0]
-    served(columns_of("give-me-some-credit") | {"age": [None, 30, 40, 50]})
-    with pytest.raises(InputError, match="'age' of give-me-some-credit must not be missing, got 1"):
-        load("give-me-some-credit")
+    served(columns_of("adult") | {"age": [None, 30, 40, 50]})
+    with pytest.raises(InputError, match="'age' of adult must not be missing, got 1"):
+        load("adult")
 
 
 def test_taiwan_as_openml_has_it(served, put):
@@ -158,18 +137,6 @@ def test_taiwan_as_openml_has_it(served, put):
     table = load("taiwan")
     assert table.fingerprint == prepared.fingerprint
     assert table.outcome.tolist() == GOOD["taiwan"]
-
-
-def test_the_file_of_the_competition(tmp_path):
-    columns = columns_of("give-me-some-credit")
-    columns["SeriousDlqin2yrs"] = [0, 1, 0, 0]
-    del columns["FinancialDistressNextTwoYears"]
-    rows = [["", *columns], *([7, *row] for row in zip(*columns.values(), strict=True))]
-    lines = [",".join("NA" if value is None else str(value) for value in row) for row in rows]
-    (tmp_path / "cs-training.csv").write_text("\n".join(lines))
-    table = load("give-me-some-credit", data=tmp_path)
-    assert table.outcome.tolist() == GOOD["give-me-some-credit"]
-    assert table.X[1, table.features.index("MonthlyIncome")] == 0
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -193,8 +160,8 @@ def test_without_a_network(monkeypatch):
         raise OSError("Network is unreachable")
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch)
-    with pytest.raises(UnavailableError, match=r"compas.* \(Network is unreachable\); put compas"):
-        load("compas")
+    with pytest.raises(UnavailableError, match=r"taiwan.* \(Network is unreachable\); put taiwan"):
+        load("taiwan")
     with pytest.raises(InputError, match="adult is not on this machine; put adult"):
         load("adult", download=False)
     with pytest.raises(InputError, match="group of taiwan must be one of 'sex', 'age', got 'race'"):

@@ -438,8 +438,10 @@ def test_no_repeated_rows_without_resampling(world):
     assert np.unique(rows).size == rows.size == len(source)
 
 
-def test_a_data_set_states_the_goal_unless_the_file_does(read):
-    world = '[world]\ndata = "compas"\nn_parts = 20\n'
+def test_a_data_set_states_the_goal_unless_the_file_does(read, monkeypatch):
+    entry = dataclasses.replace(CATALOGUE["taiwan"], alpha=0.3, gain=1.0, loss=1.0)
+    monkeypatch.setattr("fairchance_lab.experiments.spec.CATALOGUE", {"taiwan": entry})
+    world = '[world]\ndata = "taiwan"\nn_parts = 20\n'
     assert read(METHODS + world).goal == Goal(alpha=0.3, gain=1.0, loss=1.0)
     given = read(METHODS + "[goal]\nalpha = 0.2\nloss = 3\n" + world).goal
     assert given == Goal(alpha=0.2, gain=1.0, loss=3)

@@ -1,4 +1,4 @@
-"""Adult, Taiwan's credit cards, COMPAS and Give Me Some Credit: from a file, or from OpenML.
+"""Adult and Taiwan's credit cards: from a file, or from OpenML.
 
 A file in one of the data folders comes first. Without one, scikit-learn's ``fetch_openml``
 downloads the table and keeps it in the cache.
@@ -28,7 +28,7 @@ Groups: TypeAlias = Mapping[str, tuple[str, Callable[[NDArray[Any]], NDArray[np.
 
 
 def age_bands(age: NDArray[np.float64]) -> NDArray[np.str_]:
-    """Return the age bands of the COMPAS score, which all these tables use.
+    """Return the age bands of the COMPAS score, which both tables use.
 
     Examples
     --------
@@ -64,8 +64,6 @@ class PublicTable:
         Other names of columns.
     one_hot
         Columns of codes that become 0/1 columns, with the number of codes from 0.
-    zero_if_missing
-        Features in which a missing number becomes 0; elsewhere it is refused.
     gain, loss, alpha, utility
         Default goal of experiments, and the reason for it.
     """
@@ -83,7 +81,6 @@ class PublicTable:
     unscaled: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     one_hot: Mapping[str, int] = field(default_factory=dict)
-    zero_if_missing: tuple[str, ...] = ()
     gain: float = 200.0
     loss: float = 500.0
     alpha: float = 0.15
@@ -176,12 +173,12 @@ class PublicTable:
         if column.dtype.kind == "U":
             return np.unique(column, return_inverse=True)[1].astype(np.float64)
         missing = np.isnan(column)
-        if missing.any() and name not in self.zero_if_missing:
+        if missing.any():
             raise InputError(
                 f"the feature {name!r} of {self.name} must not be missing, got {missing.sum():,} "
                 f"rows without it; fill them in or leave the rows out."
             )
-        return np.where(missing, 0.0, column)
+        return column
 
 
 def _read(path: Path) -> Columns:
@@ -262,52 +259,5 @@ PUBLIC = (
         renamed={f"x{i}": name for i, name in enumerate(_UCI_ORDER, start=1)},
         one_hot=_ONE_HOT,
         utility="the source has no costs; the paper's for German credit, the nearest published",
-    ),
-    PublicTable(
-        name="compas",
-        description="Defendants in Broward County, Florida, 2013 and 2014, charged again within "
-        "two years or not",
-        source="COMPAS two-year recidivism, ProPublica 2016, African-American and Caucasian "
-        "defendants",
-        licence="ProPublica states none; court records",
-        openml=42192,
-        file="compas.parquet",
-        columns="sex age juv_fel_count juv_misd_count juv_other_count priors_count age_cat_25-45 "
-        "age_cat_Greaterthan45 age_cat_Lessthan25 race_African-American race_Caucasian "
-        "c_charge_degree_F c_charge_degree_M",
-        outcomes=(("twoyearrecid", 0.0),),
-        good="no new charge within two years",
-        groups={
-            "race": ("race_African-American", _two("Caucasian", "African-American")),
-            "sex": ("sex", _two("female", "male")),
-            "age": _AGE,
-        },
-        unscaled=("sex", "race_African-American", "race_Caucasian"),
-        gain=1.0,
-        loss=1.0,
-        alpha=0.3,
-        utility="not money: releasing a person who is charged again weighs as much as releasing "
-        "one who is not; nearly half are, so a smaller α would release few",
-    ),
-    PublicTable(
-        name="give-me-some-credit",
-        description="Payments 90 days late within two years, 150,000 borrowers",
-        source="Give Me Some Credit, Kaggle competition 2011, training part",
-        licence="rules of the Kaggle competition",
-        openml=46929,
-        file="cs-training.csv",
-        columns="RevolvingUtilizationOfUnsecuredLines age NumberOfTime30-59DaysPastDueNotWorse "
-        "DebtRatio MonthlyIncome NumberOfOpenCreditLinesAndLoans NumberOfTimes90DaysLate "
-        "NumberRealEstateLoansOrLines NumberOfTime60-89DaysPastDueNotWorse "
-        "NumberOfDependents",
-        outcomes=(("FinancialDistressNextTwoYears", "No"), ("SeriousDlqin2yrs", 0.0)),
-        good="no payment 90 days late within two years; missing incomes and dependents are 0",
-        groups={"age": _AGE},
-        zero_if_missing=("MonthlyIncome", "NumberOfDependents"),
-        gain=190.0,
-        loss=7500.0,
-        alpha=0.03,
-        utility="a loan of 10,000 over 24 months at 4.79 %, funded at 2.94 %, of which 75 % are "
-        "lost (Correa Bahnsen, Aouada and Ottersten 2014); 6.7 % are bad, so α is below that",
     ),
 )

@@ -100,8 +100,8 @@ def stated_goal(data: str) -> dict[str, float]:
 
     Examples
     --------
-    >>> stated_goal("compas")
-    {'alpha': 0.3, 'gain': 1.0, 'loss': 1.0}
+    >>> stated_goal("taiwan")
+    {'alpha': 0.15, 'gain': 200.0, 'loss': 500.0}
     >>> stated_goal("lender")
     {}
     """
