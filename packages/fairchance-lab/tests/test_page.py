@@ -173,7 +173,7 @@ def test_nothing_is_left_if_all_methods_failed(without_charts, rng):
 def test_what_was_varied_has_a_section(without_charts):
     page = experiment_page("x", crafted({"plain": 200}, 0.12, alphas=(0.05, 0.15, 0.2)))
     (section,) = (s for s in page.sections if s.id == "x-varied")
-    assert "“Plain” (1)" in section.brief
+    assert section.brief == "3 values of α."
     assert [part.chart.made[0] for part in section.parts if isinstance(part, Figure)] == [
         "by_setting"
     ]

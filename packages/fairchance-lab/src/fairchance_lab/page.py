@@ -257,7 +257,7 @@ class _Experiment:
         earned = tables.series(self.results, "revenue").mean[at, i]
         ends = [money(value) for value in (earned[0], earned[-1])]
         brief = f"“{best.label}” earned {ends[0]} in round 1 and {ends[1]} in the last."
-        said = findings.round_findings(self.results, best.method)
+        said = findings.past_findings(self.results)
         said.append("Choose a method in the legend to see it alone, with its 95 % interval.")
         figures = [
             self.drawn(metric, plot.metric, caption, brief, metric)
@@ -266,17 +266,16 @@ class _Experiment:
         return Section("rounds", "Rounds", brief, [*said, *figures])
 
     def groups(self) -> Section:
-        best, brief = self.verdict.best, self.verdict.by_group
-        if best is None or not brief:
+        brief = self.verdict.by_group
+        if self.verdict.best is None or not brief:
             return Section("groups", "Groups")
-        said = findings.group_findings(self.results, best.method)
         caption = "Acceptance and mistakes by group, with 95 % intervals"
         figures = [self.drawn("by-group", plot.groups, caption, brief)]
         for i, group in enumerate(self.results.groups[:_MOST_GROUPS]):
             caption = f"{group}: share of the good applicants who were accepted, round by round"
             draw = partial(plot.metric, group=group)
             figures.append(self.drawn(f"good-{i}", draw, caption, brief, "true_positive_rate"))
-        return Section("groups", "Groups", brief, [*said, *figures])
+        return Section("groups", "Groups", brief, figures)
 
     def certificate(self) -> Section:
         parts: list[Part] = []
@@ -329,11 +328,14 @@ class _Experiment:
             said += [_table(made.pop(key)) for key in own if key in made]
             yield Section("paper", "The paper", brief, said)
         if len(self.results.settings) > 1:
-            compared = findings.varied_findings(self.results)
-            caption = f"Results for each value of {self.results.varied}"
-            figure = self.drawn("settings", plot.by_setting, caption, compared[0])
+            varied = self.results.varied
+            brief = f"{len(self.results.settings)} values of {varied}."
+            caption = f"Results for each value of {varied}"
+            figure = self.drawn("settings", plot.by_setting, caption, brief)
             beside = [_table(made.pop(key)) for key in list(made) if "-by-" in key]
-            yield Section("varied", "What was varied", compared[0], [*compared, figure, *beside])
+            caveat = f"The best of several values of {varied} looks a little better than it is."
+            parts: list[Part] = [figure, *beside] if varied == "α" else [caveat, figure, *beside]
+            yield Section("varied", "What was varied", brief, parts)
         rest = [_table(table) for table in made.values()]
         yield Section("tables", "All tables", f"{counted(len(rest), 'table')} of details.", rest)
 

@@ -99,10 +99,10 @@ _OVERVIEW = (
 _MORE = ("fdr", "pooled_selection_rate_difference", "pooled_true_positive_rate_difference")
 _OVERVIEW_NOTE = (
     "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled over rounds; "
-    "FDR 2…: without round 1; > α: share of rounds above α; none: share of rounds with no one "
-    "accepted, which a mean of FDRs leaves out; ΔSR, ΔTPR: largest difference of groups' selection "
-    "and true positive rates in a round; acc: share of people accepted; ±: standard error over "
-    "repetitions."
+    "FDR 2…: without round 1; > α: share of rounds above α, about half for a method exactly at α; "
+    "none: share of rounds with no one accepted, which a mean of FDRs leaves out; ΔSR, ΔTPR: "
+    "largest difference of groups' selection and true positive rates in a round; acc: share of "
+    "people accepted; ±: standard error over repetitions."
 )
 _PAPER_NOTE = (
     " paper: its revenue, on its own data; its FDR is a mean of rounds, which the table beside the "

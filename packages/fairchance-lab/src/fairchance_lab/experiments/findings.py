@@ -1,4 +1,4 @@
-"""Sentences about results, chosen by the numbers: what was run, what it shows, what failed."""
+"""Sentences about results that no table has: what was run, what explains it, what failed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from fairchance_lab.experiments.methods import (
 )
 from fairchance_lab.experiments.results import Counts, Results
 from fairchance_lab.experiments.spec import Goal, written
-from fairchance_lab.experiments.tables import Estimate
-from fairchance_lab.experiments.verdict import money, rate, with_interval
+from fairchance_lab.experiments.verdict import rate, with_interval
 from fairchance_lab.experiments.world_spec import DELAYS, PASTS
 from fairchance_lab.paper.published import (
     ALPHA,
@@ -35,8 +34,8 @@ from fairchance_lab.paper.released import SWITCHES, count_deviations
 from fairchance_lab.paper.text import PAPER_TEXT
 
 __all__ = ["MEANINGS", "best_variant", "certificate_findings", "exploration_findings", "failures"]
-__all__ += ["group_findings", "listed", "nothing_found", "paper_findings", "round_findings"]
-__all__ += ["settings", "thousands", "varied_findings", "what_was_run"]
+__all__ += ["listed", "nothing_found", "paper_findings", "past_findings", "settings", "thousands"]
+__all__ += ["what_was_run"]
 
 _SHOWN_SEEDS = 5
 _NORMAL = 1.96  # half of a 95 % interval, in standard errors
@@ -248,7 +247,7 @@ def _assumptions(results: Results) -> list[str]:
     ]
 
 
-# What it shows
+# What explains it
 
 
 def best_variant(results: Results, at: int) -> str | None:
@@ -263,23 +262,9 @@ def _ran(results: Results) -> list[str]:
     return [name for name in VARIANTS if name in results.methods]
 
 
-def round_findings(results: Results, method: str) -> list[str]:
-    """Say how often rounds of a method were above α, and whether the past policy kept it."""
-    at, i = results.main, results.methods.index(method)
-    above = tables.summary(results, "above_alpha").estimate.mean[at, i]
-    sentences = [
-        f"Mistakes of {_quoted(results, method)} were above α in {rate(above)} of its rounds. A "
-        f"method exactly at α is above it in about half of its rounds."
-    ]
-    empty = tables.per_round(results, "nobody_accepted")[at]
-    n_empty, n = int(np.nansum(empty)), int(np.isfinite(empty).sum())
-    if n_empty:
-        sentences.append(f"In {n_empty:,} of {counted(n, 'round')} no one was accepted.")
-    return sentences + _past_policy(results, at)
-
-
-def _past_policy(results: Results, at: int) -> list[str]:
+def past_findings(results: Results) -> list[str]:
     """Say whether the past policy kept α: by the history, and by round 1 of a variant."""
+    at = results.main
     follower = best_variant(results, at)
     if follower is None or not results.count("n_past_accepted")[at].any():
         return []
@@ -303,88 +288,14 @@ def _accepted(people: Counts, accepted: Counts, good: Counts) -> str:
 
 
 def exploration_findings(results: Results) -> list[str]:
-    """Say whether there is something to explore, and what it did for the group it is about."""
-    experiment, sentences = results.about["experiment"], []
-    if [rule.get("rule") for rule in experiment["world"]["past"]] == ["outcome"]:
-        sentences.append(
-            "The past chose by the outcome alone, so the history covers applicants of every kind, "
-            "and exploration can hardly help."
-        )
-    group, pair = experiment.get("focus"), ("plain", "no-exploration")
-    if group in results.groups and {*pair} <= {*results.methods}:
-        rates = tables.per_repetition(results, "late_true_positive_rate")[results.main]
-        g = results.groups.index(group)
-        explored, without = (rates[results.methods.index(name), :, g] for name in pair)
-        difference = tables.over_repetitions(explored - without, axis=0)
-        sentences.append(
-            f"In the last quarter of the rounds, {_quoted(results, 'plain')} accepts "
-            f"{rate(tables.mean_known(explored, 0))} of the good applicants of “{group}”. Without "
-            f"exploration it is {rate(tables.mean_known(without, 0))}{_sureness(difference)}."
-        )
-    return sentences
-
-
-def _compared(difference: Estimate) -> str:
-    """Describe a paired difference of revenue, for instance “1,200 a round more”."""
-    size, more = money(abs(difference.mean)), "more" if difference.mean > 0 else "less"
-    ends = f" (95 % interval {money(difference.low)} to {money(difference.high)})"
-    interval = ends if np.isfinite(difference.half_width) else ""
-    return f"{size} a round {more}{interval}{_sureness(difference)}"
-
-
-def _sureness(difference: Estimate) -> str:
-    reasons = {
-        "unknown": ", from one repetition",
-        "few": ", from too few repetitions to tell",
-        "around": ", which is no measurable difference",
-    }
-    return reasons.get(difference.side(), "")
-
-
-def group_findings(results: Results, method: str) -> list[str]:
-    """Say how far rates of a method's groups are apart, and how much of it chance explains."""
-    at, i, sentences = results.main, results.methods.index(method), []
-    names: tuple[tables.Rate, ...] = ("selection_rate", "true_positive_rate")
-    for name in names if len(results.groups) > 1 else ():
-        pooled, rounds = (
-            tables.summary(results, f"{prefix}{name}_difference").estimate.mean[at, i]
-            for prefix in ("pooled_", "")
-        )
-        floor = tables.mean_known(tables.noise_floor(results, name)[at, i], axis=(0, 1))
-        sentences.append(
-            f"The {name.replace('_', ' ')}s of groups are {rate(pooled)[:-2]} percentage points "
-            f"apart over all rounds. In a single round it is {rate(rounds)[:-2]} on average, of "
-            f"which chance alone explains {rate(floor)[:-2]}."
-        )
-    return sentences
-
-
-def varied_findings(results: Results) -> list[str]:
-    """Compare the settings that were run: mistakes at each α, or revenue with each value."""
-    if results.varied == "α":
-        estimate, n = tables.summary(results, "pooled_fdr").estimate, len(results.alphas)
-        if results.shape[2] < tables.TOO_FEW:
-            return [f"{counted(results.shape[2], 'repetition')} cannot tell mistakes from α."]
-        over = [
-            sum(estimate[a, i].side(alpha) == "above" for a, alpha in enumerate(results.alphas))
-            for i in range(len(results.methods))
-        ]
-        broken = [(m, k) for m, k in zip(results.methods, over, strict=True) if k]
-        named = listed([f"{_quoted(results, method)} ({k})" for method, k in broken])
-        if not named:
-            return [f"No method was measurably above any of {n} bounds α."]
-        return [f"Measurably above some of {n} bounds α (how many in brackets): {named}."]
-    values, main, sentences = tables.per_repetition(results, "revenue"), results.main, []
-    for i, method in enumerate(results.methods):
-        means = tables.mean_known(values[:, i], axis=1)
-        if method not in results.about["once"] and np.isfinite(means).any():
-            best = int(np.nanargmax(means))
-            difference = tables.over_repetitions(values[best, i] - values[main, i], axis=0)
-            text = f"{_quoted(results, method)} earned most with {results.settings[best]}"
-            more = f": compared with {results.settings[main]}, {_compared(difference)}"
-            sentences.append(f"{text}{more if best != main else ''}.")
-    caveat = f"The best of several values of {results.varied} looks a little better than it is."
-    return [*sentences, caveat]
+    """Say so if the past left little to explore."""
+    past = results.about["experiment"]["world"]["past"]
+    if [rule.get("rule") for rule in past] != ["outcome"]:
+        return []
+    return [
+        "The past chose by the outcome alone, so the history covers applicants of every kind, and "
+        "exploration can hardly help."
+    ]
 
 
 def paper_findings(results: Results) -> list[str]:
