@@ -112,7 +112,7 @@ def test_variants_explore(name, world):
 
 def test_alpha_over_the_rounds(world):
     rising = [0.075, 0.075 * 2**0.2, 0.075 * 3**0.2]
-    others = ("plain-searched", "plain-unweighted", "no-exploration", "fair-clf-schedule")
+    others = ("plain-unweighted", "no-exploration", "fair-clf-schedule")
     want = dict.fromkeys((*VARIANTS, *PARITY_CELLS, *others), rising)
     want |= dict.fromkeys(("alpha-at-once", *map(cell_of_fair_clf, PARITY_CELLS)), [0.15] * 3)
     ladders = {name for name in METHODS if name.startswith("certified")} | {"plug-in"}
@@ -210,7 +210,6 @@ OPTIONS = {  # with the parameters that they set
     "fairness": ("true-positive-rate", {"fairness": TruePositiveRateParity()}),
     "thresholds": ("per-group", {"thresholds": "per_group"}),
     "split": ("cross", {"split": "cross"}),
-    "operating_point": ("searched", {"operating_point": "searched"}),
     "min_outcomes": (7, {"min_outcomes": 7}),
     "first_round": ("learned", {"first_round": "learned"}),
     "constrain_fit": (True, {"constrain_fit": True}),

@@ -159,7 +159,6 @@ PARTIAL = [
     ('thresholds = "per-group"', {"thresholds": "per_group"}),
     ('constraints = "per-group"', {"constraints": "per_group"}),
     ('split = "cross"\nweights = "none"', {"split": "cross", "weights": "none"}),
-    ('operating_point = "searched"', {"operating_point": "searched"}),
     ("weight_cap = 5.0\nmin_outcomes = 30", {"weight_cap": 5.0, "min_outcomes": 30}),
     ('weight_cap = "none"', {"weight_cap": None}),
     (

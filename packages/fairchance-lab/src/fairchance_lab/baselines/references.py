@@ -25,13 +25,13 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import TargetEncoder
 
 from fairchance.core.utility import Utility
-from fairchance.learners.direct_search import search_linear_rule
 from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.learners.thresholds import OperatingPoint, shared_threshold
 from fairchance.simulate.people import Floats, People, Table, WholePopulation
 from fairchance.simulate.populations import Population
 from fairchance.simulate.streams import Standardisation
 from fairchance.simulate.worlds import World, whole_population
+from fairchance_lab.baselines.direct_search import search_linear_rule
 from fairchance_lab.baselines.opt_offline import FixedRule
 
 __all__ = ["Reference", "best_linear", "ceiling", "logistic_all_labels"]

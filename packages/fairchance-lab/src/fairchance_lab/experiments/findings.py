@@ -86,7 +86,6 @@ MEANINGS = {
     "thresholds": "one threshold, or one for each group",
     "constraints": "where the bound on mistakes holds",
     "split": "the outcomes that scores and thresholds are learned from",
-    "operating_point": "how the rule is found",
     "weights": "the weights of outcomes",
     "weight_cap": "the largest weight of an outcome",
     "min_outcomes": "own outcomes before thresholds rest on them alone",

@@ -214,7 +214,6 @@ _FAIR_EXPLOIT, _FAIR_EXPLORE = PARITY_CELLS["exploit-fair"].options, {"strategy"
 _FAIR_CLF = FAIR_CLF | _FAIR_EXPLOIT
 ALGORITHM1 = {
     "plain": Variant("Algorithm 1"),
-    "plain-searched": Variant("Algorithm 1, linear rule searched", {"operating_point": "searched"}),
     "plain-unweighted": Variant("Algorithm 1, rows not weighted", {"weights": "none"}),
     "exploit-fair": Variant("Algorithm 1, fair exploitation", _FAIR_EXPLOIT),
     "explore-fair": Variant("Algorithm 1, fair exploration", _FAIR_EXPLORE),
@@ -599,7 +598,7 @@ def expand_names(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...
     Examples
     --------
     >>> expand_names(["fair-clf", "not-deep"])[:3]
-    ('fair-clf', 'plain', 'plain-searched')
+    ('fair-clf', 'plain', 'plain-unweighted')
     >>> expand_names(["fairall-aligned"], quick=True)
     ('fairall-quick-aligned',)
     """

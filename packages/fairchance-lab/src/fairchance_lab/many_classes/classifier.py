@@ -236,7 +236,6 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     fairness = None
     thresholds = "shared"
     split = "half"
-    operating_point = "threshold"
     constraints = "joint"
     constrain_fit = False
 

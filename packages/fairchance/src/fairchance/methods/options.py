@@ -98,7 +98,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
 # Keys that have no effect beside a value of another key. A strategy also counts coverage by g.
 _IGNORED: dict[str, tuple[tuple[str, Any], ...]] = {
     "weight_cap": (("weights", "none"),),
-    "constrain_fit": (("learner", _BOOSTING), ("operating_point", "searched")),
+    "constrain_fit": (("learner", _BOOSTING),),
     "fairness_in": (("learner", _BOOSTING),),
     "strategy": (("explore", False),),
 }
@@ -159,7 +159,6 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         "thresholds": ChoiceValue(("shared", "per-group")),
         "constraints": ChoiceValue(("joint", "per-group")),
         "split": ChoiceValue(("half", "cross")),
-        "operating_point": ChoiceValue(("threshold", "searched")),
         "weights": ChoiceValue(("acceptance", "none")),
         "weight_cap": AnyOf((NUMBER, ChoiceValue((_NONE,)))),
         "min_outcomes": WHOLE,
@@ -201,7 +200,6 @@ _SAME_NAME = (
     "thresholds",
     "constraints",
     "split",
-    "operating_point",
     "weights",
     "weight_cap",
     "min_outcomes",

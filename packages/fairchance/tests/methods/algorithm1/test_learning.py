@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.naive_bayes import GaussianNB
 
 from fairchance import (
     ConstrainedLogistic,
     MeanPastScore,
     PartialFeedbackClassifier,
     Revenue,
-    SelectionRateParity,
     SummedAcceptance,
 )
-from fairchance.errors import InputError
-from fairchance.learners.direct_search import search_linear_rule
 from fairchance.learners.thresholds import shared_threshold
 from fairchance.methods.algorithm1.learning import effective_sample_size
 from fairchance.people.likelihoods import LinearLikelihood, MeanLikelihood
@@ -103,63 +98,6 @@ def test_cross_fitting_uses_every_label_for_both(make_classifier):
         max_fdr=classifier._budget.max_fdr(6),
     )
     assert learned.thresholds[0] == pytest.approx(point.thresholds[0], abs=1e-4)
-
-
-def test_held_out_rows_choose_between_the_fitted_and_the_searched_rule(make_classifier):
-    chosen = set()
-    for seed in range(4):
-        options = {"operating_point": "searched", "seed": seed}
-        classifier, learned = after(make_classifier, 5, **options)
-        task = {"utility": UTILITY, "max_fdr": classifier._budget.max_fdr(6)}
-        model, _, y_on, weight_on = by_hand(classifier, 0, 1)
-        fitted = LinearLikelihood(model.coef_[0], float(model.intercept_[0]))
-        X, y, weight, _ = labelled(classifier, 0)
-        searched, _ = search_linear_rule(X, y, weight, start=fitted, **task)
-        group = np.zeros(len(y_on), np.intp)
-        rules = [fitted, MeanLikelihood.of((fitted, searched)), searched]
-        points = [
-            shared_threshold(
-                rule.score(classifier._people.parts[1].X, group), y_on, weight_on, group, 1, **task
-            )
-            for rule in rules
-        ]
-        best = int(np.argmax([point.utility for point in points]))
-        chosen.add(best)
-        assert learned.likelihood.likelihood.coef == pytest.approx(rules[best].coef, abs=1e-4)
-        assert learned.thresholds[0] == pytest.approx(points[best].thresholds[0], abs=1e-4)
-        assert learned.estimated_fdr == pytest.approx(points[best].fdr, abs=1e-3)
-    assert len(chosen) > 1
-
-
-def test_a_searched_rule_goes_with_thresholds_and_fairness_per_group(make_classifier):
-    fairness = SelectionRateParity(0.05)
-    options = {"thresholds": "per_group", "fairness": fairness, "operating_point": "searched"}
-    _, learned = after(make_classifier, 3, **options)
-    assert learned.disparity <= 0.05 + 1e-9
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"learner": GaussianNB()}, "needs learner None, ConstrainedLogistic .* got GaussianNB"),
-        ({"split": "cross"}, "needs split='half', .* got 'cross'"),
-        ({"constrain_fit": True}, "without the constraints of a fit, got constrain_fit=True or"),
-        ({"learner": ConstrainedLogistic(fairness=SelectionRateParity())}, "put fairness on the"),
-    ],
-)
-def test_what_does_not_go_with_a_searched_rule_is_refused(make_classifier, options, message):
-    with pytest.raises(InputError, match=message):
-        make_classifier(operating_point="searched", **options)
-
-
-def test_a_rule_is_searched_on_text_too(rng):
-    X = pd.DataFrame(
-        {"job": rng.choice(["cook", "nurse", "none"], 600), "age": rng.normal(size=600)}
-    )
-    y = (rng.random(600) < np.where(X["job"] == "none", 0.4, 0.98)).astype(int)
-    classifier = PartialFeedbackClassifier(operating_point="searched", random_state=0).fit(X, y)
-    assert classifier.accepts(X)[X["job"] != "none"].mean() > 0.5
-    assert classifier._learned.estimated_fdr <= classifier._budget.max_fdr(1) + 1e-9
 
 
 def test_halves_persist_over_rounds(make_classifier):

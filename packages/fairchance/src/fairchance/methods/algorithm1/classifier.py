@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from fairchance.core.budget import FdrBudget
@@ -26,7 +25,6 @@ from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy, as_strategy
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError, LearningWarning
-from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.learners.wrap import check_keeps_nobody, reads_raw_columns
 from fairchance.methods.algorithm1.exploration import (
     draw_by_score,
@@ -68,7 +66,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "thresholds": ("shared", "per_group"),
     "constraints": ("joint", "per_group"),
     "split": ("half", "cross"),
-    "operating_point": ("threshold", "searched"),
     "weights": ("acceptance", "none"),
     "first_round": ("matched", "drawn", "cut", "learned"),
 }
@@ -114,31 +111,7 @@ def check_settings(classifier: Any) -> None:
             f"first_round='drawn' accepts any applicant by chance, and limits bar some of them, "
             f"got {classifier.strategy!r}; pass first_round='matched', or no limits."
         )
-    if classifier.operating_point == "searched":
-        _check_searched(classifier)
     check_group_mode(classifier)
-
-
-def _check_searched(classifier: Any) -> None:
-    """Raise unless a rule can be searched, and searching it undoes nothing that was asked for."""
-    learner = ConstrainedLogistic() if classifier.learner is None else classifier.learner
-    if not isinstance(learner, ConstrainedLogistic | LogisticRegression):
-        raise InputError(
-            f"operating_point='searched' searches linear rules and needs learner None, "
-            f"ConstrainedLogistic or LogisticRegression, got {type(learner).__name__}; change the "
-            f"learner, or pass operating_point='threshold'."
-        )
-    if classifier.split != "half":
-        raise InputError(
-            f"operating_point='searched' needs split='half', because the mean of two searched "
-            f"rules is not a good rule, got {classifier.split!r}; change one of them."
-        )
-    if classifier.constrain_fit or getattr(learner, "fairness", None) is not None:
-        raise InputError(
-            "operating_point='searched' searches without the constraints of a fit, got "
-            "constrain_fit=True or a learner with fairness; put fairness on the thresholds "
-            "(fairness=), or pass operating_point='threshold'."
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,13 +169,6 @@ class PartialFeedbackClassifier(DecidingClassifier):
         ``"half"``: the likelihood learns from one half of the labelled rows, the thresholds from
         the other; ``"cross"``: both learn from all, each half scored by the model of the other.
         Halves go by id and persist over rounds.
-    operating_point
-        ``"threshold"``: the likelihood is the learner's, and only its thresholds maximise utility
-        under the bounds; ``"searched"``: the rows that fit the likelihood also search a linear rule
-        of large utility under the FDR and selection-rate bounds
-        (:func:`~fairchance.learners.direct_search.search_linear_rule`), and the other rows choose
-        between the learner's rule, the searched one and their mean, along with the thresholds.
-        Needs a logistic learner and ``split="half"``.
     weights
         ``"acceptance"``: labelled rows count one over the mean probability with which the logged
         policies accept such an applicant (the paper's η_w); ``"none"``: all count the same.
@@ -294,7 +260,6 @@ class PartialFeedbackClassifier(DecidingClassifier):
         thresholds: Literal["shared", "per_group"] = "shared",
         constraints: Literal["joint", "per_group"] = "joint",
         split: Literal["half", "cross"] = "half",
-        operating_point: Literal["threshold", "searched"] = "threshold",
         weights: Literal["acceptance", "none"] = "acceptance",
         weight_cap: float | None = 3.0,
         min_outcomes: int = 100,
@@ -319,7 +284,6 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self.thresholds = thresholds
         self.constraints = constraints
         self.split = split
-        self.operating_point = operating_point
         self.weights = weights
         self.weight_cap = weight_cap
         self.min_outcomes = min_outcomes

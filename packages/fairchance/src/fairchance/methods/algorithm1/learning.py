@@ -1,8 +1,7 @@
 """Step 1 of Algorithm 1: learn f_t from the outcomes that have arrived.
 
 First a likelihood model is fitted to rows weighted so that they represent all applicants in
-EXPLOIT_t (the paper's η_w), and if asked another linear rule is searched for utility on the same
-rows; then the best operating point is chosen on rows that the models have not seen.
+EXPLOIT_t (the paper's η_w); then the best operating point is chosen on rows that it has not seen.
 """
 
 from __future__ import annotations
@@ -20,19 +19,12 @@ from fairchance.core.saved import saved
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
 from fairchance.frames import concat
-from fairchance.learners.direct_search import search_linear_rule
 from fairchance.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
 from fairchance.learners.wrap import fit_likelihood
 from fairchance.methods.algorithm1.policy_log import PolicyLog, per_person
 from fairchance.methods.estimator import fits_read_groups
 from fairchance.people.columns import Expansion
-from fairchance.people.likelihoods import (
-    Likelihood,
-    LinearLikelihood,
-    MeanLikelihood,
-    expanded,
-    without_expansion,
-)
+from fairchance.people.likelihoods import Likelihood, MeanLikelihood
 from fairchance.people.store import ApplicantRows
 
 __all__ = ["LabelledRows", "Learned", "LearningRules"]
@@ -52,7 +44,6 @@ class LearningRules:
     thresholds: Literal["shared", "per_group"]
     constraints: Literal["joint", "per_group"]
     split: Literal["half", "cross"]
-    operating_point: Literal["threshold", "searched"]
     weights: Literal["acceptance", "none"]
     weight_cap: float | None
     min_outcomes: int
@@ -74,7 +65,6 @@ class LearningRules:
             thresholds=classifier.thresholds,
             constraints=classifier.constraints,
             split=classifier.split,
-            operating_point=classifier.operating_point,
             weights=classifier.weights,
             weight_cap=classifier.weight_cap,
             min_outcomes=classifier.min_outcomes,
@@ -222,9 +212,8 @@ def learn(
 
     ``split="half"``: likelihood from the first fold, thresholds from the second. ``"cross"``: each
     fold is scored by the likelihood of the other, thresholds come from both, and the mean of the
-    two likelihoods (log-odds) is used. ``operating_point="searched"``: the first fold also gives
-    rules searched for utility, and the second chooses one along with its thresholds. If a fold
-    holds one outcome only, both folds together serve both purposes, and the note says so.
+    two likelihoods (log-odds) is used. If a fold holds one outcome only, both folds together serve
+    both purposes, and the note says so.
     """
     if rules.constrain_fit:
         for learner in learners:
@@ -245,15 +234,10 @@ def learn(
         if part is parts[0] or rules.split == "cross"
     ]
     notes += [note for _, note in fits if note]
-    choices = [[likelihood for likelihood, _ in fits]]
-    if rules.operating_point == "searched":
-        choices += [[likelihood] for likelihood in _searched(choices[0][0], parts[0], rules)]
+    likelihoods = [likelihood for likelihood, _ in fits]
     held_out = parts[1:] + parts[:1] if rules.split == "cross" else parts[-1:]
     weight, uncapped, calibrated = _held_out_weight(held_out, rules)
-    likelihoods, scores, point = max(
-        (_operating_point(choice, held_out, weight, rules) for choice in choices),
-        key=lambda found: (found[2].feasible, found[2].utility),
-    )
+    scores, point = _operating_point(likelihoods, held_out, weight, rules)
     if point.message:
         notes.append(point.message)
     thresholds = _below_ties(point.thresholds, scores, held_out, weight)
@@ -330,23 +314,6 @@ def _fit(learner: Any, rows: LabelledRows, rules: LearningRules) -> tuple[Likeli
     )
 
 
-def _searched(fitted: Likelihood, rows: LabelledRows, rules: LearningRules) -> list[Likelihood]:
-    """Return a rule searched for utility, and one halfway to it, which few rows mislead less."""
-    (start,), _ = without_expansion([fitted])
-    assert isinstance(start, LinearLikelihood)  # the options were checked
-    rule, _ = search_linear_rule(
-        rows.X if rules.expansion is None else rules.expansion.numbers(rows.X),
-        rows.outcome,
-        rows.weight,
-        utility=rules.noise.recorded_utility(rules.utility),
-        max_fdr=rules.noise.recorded_fdr(rules.max_fdr),
-        min_selection_rate=rules.min_selection_rate,
-        start=start,
-    )
-    searched = expanded(rule, rules.expansion)
-    return [MeanLikelihood.of((fitted, searched)), searched]
-
-
 def _held_out_weight(
     parts: list[LabelledRows], rules: LearningRules
 ) -> tuple[Floats, Floats, bool]:
@@ -363,8 +330,8 @@ def _held_out_weight(
 
 def _operating_point(
     likelihoods: list[Likelihood], parts: list[LabelledRows], weight: Floats, rules: LearningRules
-) -> tuple[list[Likelihood], list[NDArray[Any]], OperatingPoint]:
-    """Return likelihoods with their scores of held-out rows and the thresholds chosen on these."""
+) -> tuple[list[NDArray[Any]], OperatingPoint]:
+    """Return the scores of held-out rows and the thresholds chosen on these."""
     scores = [
         likelihood.score(part.X, part.group)
         for likelihood, part in zip(likelihoods, parts, strict=True)
@@ -382,7 +349,7 @@ def _operating_point(
         fairness=rules.fairness,
         constraints=rules.constraints,
     )
-    return likelihoods, scores, point
+    return scores, point
 
 
 def _together(arrays: list[NDArray[Any]]) -> NDArray[Any]:

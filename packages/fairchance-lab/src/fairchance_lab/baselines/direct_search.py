@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairchance.core.utility import Utility
-from fairchance.errors import InputError
 from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.learners.thresholds import OperatingPoint, shared_threshold
 from fairchance.people.likelihoods import LinearLikelihood
@@ -52,15 +51,13 @@ def search_linear_rule(
     *,
     utility: Utility,
     max_fdr: float,
-    min_selection_rate: float = 0.0,
-    start: LinearLikelihood | None = None,
 ) -> tuple[LinearLikelihood, OperatingPoint]:
-    """Return a linear rule of large utility under the bounds, and its operating point.
+    """Return a linear rule of large utility under the bound, and its operating point.
 
     The rule accepts where ``likelihood.score`` is at least ``point.thresholds[0]``. The likelihood
     is a logistic fit to the outcomes along the direction found. On these rows its utility is at
-    least that of the start, and the bounds are met as :func:`shared_threshold` meets them. It is a
-    local optimum, and the order of the rows does not change it.
+    least that of a logistic fit to all features, and the bound is met as :func:`shared_threshold`
+    meets it. It is a local optimum, and the order of the rows does not change it.
 
     Parameters
     ----------
@@ -72,10 +69,8 @@ def search_linear_rule(
         Weight of each row, at least 0; None means 1.
     utility
         What is maximised.
-    max_fdr, min_selection_rate
-        The bounds, on these rows.
-    start
-        Where to begin; None fits a logistic model.
+    max_fdr
+        The bound, on these rows.
 
     Examples
     --------
@@ -94,18 +89,18 @@ def search_linear_rule(
     (13.2, 27.1)
     """
     rows = _Rows.of(X, outcome, weight)
-    first = _fitted(rows.X, rows) if start is None else rows.standardised(start)
-    task = _Task(utility, max_fdr, min_selection_rate)
+    first = _fitted(rows.X, rows)
+    task = _Task(utility, max_fdr)
     few, many = rows.thinned(first.coef, _FEW), rows.thinned(first.coef, _MANY)
     found = max(
         (_climb(few, task, v) for v in (first.coef, _best_feature(few, task))),
-        key=lambda tried: tried.value,
+        key=lambda tried: tried.utility,
     )
     if many is not few:
         found = _climb(many, task, found.direction)
     rules = [rows.unscaled(rule) for rule in (first, _along(found.direction, rows))]
     points = [task.point(rule.score(rows.raw, rows.group), rows) for rule in rules]
-    best = int(task.value(points[1]) > task.value(points[0]))
+    best = int(points[1].utility > points[0].utility)
     return rules[best], points[best]
 
 
@@ -125,13 +120,6 @@ class _Rows:
     def of(cls, X: ArrayLike, outcome: ArrayLike, weight: ArrayLike | None) -> _Rows:
         raw, y = np.asarray(X, dtype=np.float64), np.asarray(outcome)
         w = np.ones(y.shape) if weight is None else np.asarray(weight, dtype=np.float64)
-        if raw.ndim != 2 or not raw.shape[:1] == y.shape == w.shape:
-            raise InputError(
-                "X must be a table with one outcome and one weight per row, "
-                f"got shapes {raw.shape}, {y.shape} and {w.shape}."
-            )
-        if not np.isfinite(raw).all():
-            raise InputError(f"every feature must be finite, got {raw[~np.isfinite(raw)][0]}.")
         # Sums of the same rows in another order differ in their last bits, which can lead a search
         # elsewhere.
         order = np.lexsort((w, y, *raw.T))
@@ -143,12 +131,6 @@ class _Rows:
         scale[scale == 0] = 1.0
         group = np.zeros(y.size, np.intp)
         return cls(raw, (raw - centre) / scale, y, w, group, centre, scale)
-
-    def standardised(self, rule: LinearLikelihood) -> LinearLikelihood:
-        """Return a rule on the standardised features."""
-        return LinearLikelihood(
-            rule.coef * self.scale, float(rule.intercept + rule.coef @ self.centre)
-        )
 
     def unscaled(self, rule: LinearLikelihood) -> LinearLikelihood:
         """Return a rule on the raw features."""
@@ -177,7 +159,6 @@ class _Task:
 
     utility: Utility
     max_fdr: float
-    min_selection_rate: float
 
     def point(self, score: ArrayLike, rows: _Rows) -> OperatingPoint:
         """Return the best threshold on a score."""
@@ -189,13 +170,7 @@ class _Task:
             1,
             utility=self.utility,
             max_fdr=self.max_fdr,
-            min_selection_rate=self.min_selection_rate,
         )
-
-    def value(self, point: OperatingPoint) -> tuple[float, float]:
-        """Return what to compare: the shortfall of the selection rate first, then the utility."""
-        short = 0.0 if point.feasible else point.selection_rate - self.min_selection_rate
-        return short, point.utility
 
 
 @dataclass(frozen=True)
@@ -203,7 +178,7 @@ class _Tried:
     """A direction of length 1 at its best threshold."""
 
     direction: Floats
-    value: tuple[float, float]
+    utility: float
     threshold: float
 
 
@@ -211,14 +186,14 @@ def _try(rows: _Rows, task: _Task, coef: Floats) -> _Tried:
     length = float(np.linalg.norm(coef))
     direction = coef / length if length > 0 else coef
     point = task.point(rows.X @ direction, rows)
-    return _Tried(direction, task.value(point), float(point.thresholds[0]))
+    return _Tried(direction, point.utility, float(point.thresholds[0]))
 
 
 def _best_feature(rows: _Rows, task: _Task) -> Floats:
     """Return the direction, up or down a single feature, that is worth most by itself."""
     axes = np.eye(rows.X.shape[1])
     tried = [_try(rows, task, v) for v in (*axes, *-axes)]
-    return max(tried, key=lambda one: one.value).direction
+    return max(tried, key=lambda one: one.utility).direction
 
 
 def _climb(rows: _Rows, task: _Task, coef: Floats) -> _Tried:
@@ -236,7 +211,7 @@ def _climb(rows: _Rows, task: _Task, coef: Floats) -> _Tried:
                 for step in _steps(rows, score, here.direction, threshold, share):
                     for length in _STEPS:
                         tried = _try(rows, task, here.direction + length * step)
-                        best = max(best, tried, key=lambda one: one.value)
+                        best = max(best, tried, key=lambda one: one.utility)
         if best is here:
             break
     return best
