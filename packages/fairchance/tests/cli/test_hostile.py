@@ -463,7 +463,7 @@ def test_learner_that_is_not_plain_data_is_not_stored():
         ("alpha = 0.2", "alpha = \"__import__('pathlib').Path(MARK).touch()\""),
         ('"partial-feedback"', '"!!python/object/apply:os.system [touch MARK]"'),
         ("seed = 3", 'learner = "os.system"'),
-        ("seed = 3", 'strategy = "fairchance.testing:anything"'),
+        ("seed = 3", 'strategy = "fairchance.notebook:anything"'),
         ("seed = 3", 'seed = !!python/object/apply:os.system ["touch MARK"]'),
         ("seed = 3", '__class__ = "os.system"'),
         ("[columns]", '["__builtins__"]\nx = 1\n[columns]'),

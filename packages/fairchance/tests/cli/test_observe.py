@@ -24,7 +24,7 @@ from cli.lender_files import (
 )
 from fairchance.ledger import Program, verify
 from fairchance.ledger.replay import State
-from fairchance.ledger.sql import SqlWriter
+from fairchance.ledger.sql import Writer
 
 
 @pytest.fixture
@@ -348,14 +348,14 @@ def test_file_without_outcomes_is_no_error(decided):
 
 def fail_on(patch, kind):
     """Make the database refuse entries of a kind, as a full disk would."""
-    append = SqlWriter.append
+    append = Writer.append
 
     def refuse(self, this, *arguments, **options):
         if this == kind:
             raise sqlite3.OperationalError("database or disk is full")
         return append(self, this, *arguments, **options)
 
-    patch.setattr(SqlWriter, "append", refuse)
+    patch.setattr(Writer, "append", refuse)
 
 
 @pytest.mark.parametrize("config", ["plain", "certified"])

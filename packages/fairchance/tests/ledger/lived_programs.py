@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairchance.ledger.base import Facts
-from fairchance.ledger.sql import SqlWriter
+from fairchance.ledger.sql import Writer
 from fairchance.ledger.verification.walk import verify
 from ledger_worlds import started
 
@@ -34,14 +34,14 @@ def proved(program, **options):
 
 
 def lying(monkeypatch, kind, lie):
-    append = SqlWriter.append
+    append = Writer.append
 
     def other(self, this, header, facts, **options):
         if this == kind:
             header, facts = lie(dict(header), facts)
         return append(self, this, header, facts, **options)
 
-    monkeypatch.setattr(SqlWriter, "append", other)
+    monkeypatch.setattr(Writer, "append", other)
 
 
 def erase(program, ids):

@@ -20,7 +20,7 @@ from fairchance.ledger import Program, schema, verify
 from fairchance.ledger.base import Facts
 from fairchance.ledger.database import connect
 from fairchance.ledger.sql import SqlLedger
-from fairchance.testing.ledger import make_batch
+from ledger.batches import make_batch
 from ledger_worlds import algorithm_1, same, started
 
 

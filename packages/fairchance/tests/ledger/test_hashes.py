@@ -25,7 +25,7 @@ from fairchance.ledger.chain import (
     digests_of,
     personal_digests,
 )
-from fairchance.testing.ledger import make_batch
+from ledger.batches import make_batch
 from ledger_worlds import algorithm_1, started
 
 PERSON, ERASED = 620, 631  # of the first batch, which is numbered from 600

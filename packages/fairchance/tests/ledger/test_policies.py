@@ -16,7 +16,7 @@ import fairchance as fc
 from fairchance.errors import InputError, LearningWarning
 from fairchance.ledger.base import Facts, to_json
 from fairchance.ledger.program import Program
-from fairchance.ledger.sql import SqlWriter
+from fairchance.ledger.sql import Writer
 from fairchance.ledger.verification.walk import verify
 from fairchance.methods.algorithm1.learning import Learned
 from fairchance.methods.certified.ladder import Ladder
@@ -215,7 +215,7 @@ def test_a_dropped_certificate_is_recorded(copied):
 
 @pytest.mark.parametrize("recorded", ["nothing", "too few", "too late"])
 def test_an_unrecorded_drop_of_a_certificate_is_detected(copied, monkeypatch, recorded):
-    program, append, late = copied, SqlWriter.append, []
+    program, append, late = copied, Writer.append, []
 
     def other(self, kind, header, facts, **options):
         if kind == "certificate" and header["what"] == "dropped":
@@ -234,7 +234,7 @@ def test_an_unrecorded_drop_of_a_certificate_is_detected(copied, monkeypatch, re
         for person, state in zip(one.outcomes.persons, one.outcomes.states, strict=True)
     }
     with monkeypatch.context() as patched:
-        patched.setattr(SqlWriter, "append", other)
+        patched.setattr(Writer, "append", other)
         with pytest.warns(LearningWarning, match="is given up"):
             program.observe([name], [0 if states[person] == "good" else 1])
     assert len(late) == 1

@@ -129,7 +129,7 @@ def test_a_call_that_fails_changes_nothing_in_memory(url, monkeypatch):
         raise RuntimeError("the disk is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr("fairchance.ledger.sql.SqlWriter._insert", fail)
+        patch.setattr("fairchance.ledger.sql.Writer._insert", fail)
         with pytest.raises(RuntimeError, match="the disk is gone"):
             program.decide(one.people.X, sensitive_features=group, batch="b")
     assert same(

@@ -16,7 +16,7 @@ from fairchance.errors import InputError, LedgerError
 from fairchance.ledger.base import Entry, Facts
 from fairchance.ledger.chain import Checkpoint
 from fairchance.ledger.program import Program
-from fairchance.ledger.sql import SqlLedger, SqlWriter
+from fairchance.ledger.sql import SqlLedger, Writer
 from fairchance.ledger.summary import summarise
 from fairchance.ledger.verification.proofs import GroupTrial
 from fairchance.ledger.verification.walk import verify
@@ -193,14 +193,14 @@ def test_a_checkpoint_without_an_entry_is_refused(whole):
 
 def lying(monkeypatch, lie):
     """Record other decisions than those that were made, with hashes that match."""
-    append = SqlWriter.append
+    append = Writer.append
 
     def other(self, kind, header, facts, **options):
         if kind == "batch" and options["key"] == "b2":
             header, facts = lie(dict(header), facts)
         return append(self, kind, header, facts, **options)
 
-    monkeypatch.setattr(SqlWriter, "append", other)
+    monkeypatch.setattr(Writer, "append", other)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from fairchance.extras import arrow
 from fairchance.words import people, shortened
 
 if TYPE_CHECKING:
-    from fairchance.ledger.base import Reader
     from fairchance.ledger.config import Roles
+    from fairchance.ledger.sql import Reader
 
 __all__ = [
     "DECISION_COLUMNS",

@@ -1,4 +1,6 @@
-"""The contract of a ledger, in prose and as classes; ``fairchance.testing`` has it as tests.
+"""The contract of a ledger in prose, and the values that go in and out.
+
+``sql`` keeps the contract on SQLite and PostgreSQL; ``tests/ledger/test_contract.py`` tests it.
 
 **Facts.** A program is a chain of entries, numbered from 1. An entry records one event, or a batch
 of the same: the program's settings, the history, a policy, a batch with its decisions, a
@@ -23,7 +25,7 @@ recorded outcome can be replaced by a correction only. An accepted applicant wit
 pending.
 
 **States** are stored to continue from, and each holds all applicants. Appending one deletes the
-content of those that are not needed any more (``kept_states``); their digests remain.
+content of those that are not needed any more (``Reader.kept_states``); their digests remain.
 
 **Erasure** is the only other operation that deletes: names, features, group values and reasons of
 the given applicants, with the salts of their digests, and the content of every state stored before,
@@ -43,9 +45,7 @@ from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from reprlib import repr as shown
@@ -55,13 +55,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.errors import InputError, LedgerError
-from fairchance.ledger.chain import Checkpoint, RowDigests, StoredRows
 from fairchance.people.ids import is_text
 
-__all__ = ["KINDS", "LONGEST", "STATES", "DecisionRows", "Entry", "Facts", "HeadCounts", "Ledger"]
-__all__ += ["ListedRows", "OutcomeRows", "OverrideRows", "PeopleRows", "Reader", "Standing"]
-__all__ += ["Writer", "check_about", "check_name", "check_program_name", "check_text"]
-__all__ += ["kept_states", "to_json"]
+__all__ = ["KINDS", "LONGEST", "STATES", "DecisionRows", "Entry", "Facts", "HeadCounts"]
+__all__ += ["ListedRows", "OutcomeRows", "OverrideRows", "PeopleRows", "Standing"]
+__all__ += ["check_about", "check_name", "check_program_name", "check_text", "to_json"]
 
 KINDS = (
     "program",
@@ -291,174 +289,6 @@ class ListedRows:
     decisions: DecisionRows
     overrides: Sequence[tuple[bool, str, int] | None]
     outcomes: Sequence[tuple[str, int] | None]
-
-
-class Reader(ABC):
-    """A consistent view of one program."""
-
-    @abstractmethod
-    def head(self) -> Checkpoint:
-        """Return the end of the chain."""
-
-    @abstractmethod
-    def entry(self, kind: str, key: str) -> Entry | None:
-        """Return the entry of a kind and key, if there is one."""
-
-    @abstractmethod
-    def entries(self, after: int = 0, *, kind: str | None = None) -> Iterator[Entry]:
-        """Yield entries after a number, in order, all or those of a kind."""
-
-    @abstractmethod
-    def newest_first(self, kind: str) -> Iterator[Entry]:
-        """Yield entries of a kind from the last to the first, reading one at a time."""
-
-    @abstractmethod
-    def n_people(self) -> int:
-        """Return the number of applicants, including the history."""
-
-    @abstractmethod
-    def facts(self, entry: Entry) -> Facts:
-        """Return the rows of an entry."""
-
-    @abstractmethod
-    def standing(self, applications: Sequence[str]) -> Standing:
-        """Return the status of applications, in their order."""
-
-    @abstractmethod
-    def names(self, persons: Ints) -> list[str | None]:
-        """Return the applications of applicants, None for the erased."""
-
-    @abstractmethod
-    def overridden_by(self, persons: Ints) -> Ints:
-        """Return the entry of each applicant's newest override, −1 if there is none."""
-
-    @abstractmethod
-    def stored(self, entry: Entry) -> StoredRows:
-        """Return the rows of an entry as they are stored, even if they are damaged."""
-
-    @abstractmethod
-    def stored_digests(self, entry: Entry) -> RowDigests:
-        """Return the stored digests of an entry's rows."""
-
-    @abstractmethod
-    def stored_payload(self, entry: Entry) -> tuple[bytes | None, bytes | None]:
-        """Return the payload of an entry and its stored digest, None for each that is missing."""
-
-    @abstractmethod
-    def erased_between(self, first: int, end: int) -> set[int]:
-        """Return the applicants from a number to before another who are in an erasure entry."""
-
-    @abstractmethod
-    def uncovered(self) -> str | None:
-        """Describe a stored row that belongs to no entry; None if there is none."""
-
-    @abstractmethod
-    def head_counts(self, *, groups: bool = True) -> HeadCounts:
-        """Count applicants by round, decision, override, outcome and, if wanted, groups."""
-
-    @abstractmethod
-    def awaited(self, entry: Entry, *, groups: bool = False) -> list[tuple[str, str]]:
-        """Return the applications of a batch that were accepted and have no outcome, in order.
-
-        Without overridden and erased applicants; with their group values as JSON if wanted, else
-        with empty text.
-        """
-
-    @abstractmethod
-    def sizes(self, kind: str) -> dict[int, int]:
-        """Return the number of applicants of each correction, override or erasure, by entry."""
-
-    @abstractmethod
-    def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
-        """Return the applicants of one entry from a number to before another."""
-
-
-def kept_states(reader: Reader) -> set[int]:
-    """Return the states whose content is kept: the last two, and the first after an erasure.
-
-    Learning again begins with the history, and after an erasure with the first state that lacks the
-    erased applicants. States before the last erasure have no content.
-    """
-    erasure = next(reader.newest_first("erasure"), None)
-    since = 0 if erasure is None else erasure.number
-    states = [entry.number for entry in reader.entries(since, kind="snapshot")]
-    return {*states[-2:], *(states[:1] if erasure else ())}
-
-
-class Writer(Reader):
-    """A view to which one caller at a time can append."""
-
-    @abstractmethod
-    def append(
-        self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
-    ) -> Entry:
-        """Append an entry with its rows; ``key`` None takes the entry's number.
-
-        Raises
-        ------
-        InputError
-            If the key or an application exists already, or if an outcome is for an applicant who
-            is not accepted, or who has one already (or none yet, for a correction).
-        """
-
-
-class Ledger(ABC):
-    """A store of programs; ``clock`` returns the time (in UTC) at which entries are written."""
-
-    clock: Callable[[], datetime]
-
-    @abstractmethod
-    def programs(self) -> list[str]:
-        """Return the names of all programs, sorted."""
-
-    def named(self, program: str | None) -> str:
-        """Return a program's name; None means the only one, and raises if there are others."""
-        if program is not None:
-            return program
-        names = self.programs()
-        if len(names) == 1:
-            return names[0]
-        if not names:
-            raise LedgerError("the ledger has no program; fairchance init starts one.")
-        listed = ", ".join(map(repr, names))
-        raise LedgerError(
-            f"the ledger has {len(names)} programs, {listed}; name one of these (--program)."
-        )
-
-    @abstractmethod
-    def creating(self, name: str) -> AbstractContextManager[Writer]:
-        """Write the first entries of a new program; a name in use raises ``InputError``."""
-
-    @abstractmethod
-    def reading(self, program: str) -> AbstractContextManager[Reader]:
-        """Read one program."""
-
-    @abstractmethod
-    def writing(self, program: str) -> AbstractContextManager[Writer]:
-        """Write to one program: all of it or, if the block raises, nothing."""
-
-    @abstractmethod
-    def own_check(self) -> tuple[str | None, str | None]:
-        """Return what is wrong with the database itself, in a sentence, and what is not checked.
-
-        Its tables must be those that this version makes, and its own checks of pages and indexes
-        must pass; what it cannot check is in words, such as "indexes".
-        """
-
-    @abstractmethod
-    def compact(self, *, lock: bool = True) -> None:
-        """Write the ledger's files anew, so that erased applicants are in none of them.
-
-        Parameters
-        ----------
-        lock
-            Also if others cannot even read meanwhile; if False, such a ledger is left as it is.
-
-        Raises
-        ------
-        LedgerError
-            If something of them may be left.
-        """
 
 
 def to_json(value: Any) -> str:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from fairchance.audit.log import DecisionLog
 from fairchance.errors import InputError
 from fairchance.frames import concat
-from fairchance.ledger.base import Bools, Entry, Floats, ListedRows, Reader
+from fairchance.ledger.base import Bools, Entry, Floats, ListedRows
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.replay import erased_rows
+from fairchance.ledger.sql import Reader
 from fairchance.methods.certified.classifier import CertifiedClassifier
 
 __all__ = ["decision_log_of", "flips_coins"]

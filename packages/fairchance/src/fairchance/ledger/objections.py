@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fairchance.errors import InputError, UnknownIdError
-from fairchance.ledger.base import Bools, Entry, Ints, Reader, Standing
+from fairchance.ledger.base import Bools, Entry, Ints, Standing
 from fairchance.ledger.retention import Deadlines, held, in_utc
+from fairchance.ledger.sql import Reader
 
 __all__ = ["Objection", "Request", "check_objections", "overrides_in_force"]
 __all__ += ["to_erasure", "to_hold", "to_outcome", "to_override", "to_release", "to_undo"]

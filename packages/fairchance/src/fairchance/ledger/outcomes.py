@@ -12,8 +12,9 @@ from scipy.stats import binom
 
 from fairchance.errors import InputError
 from fairchance.frames import as_array, column, plain
-from fairchance.ledger.base import STATES, HeadCounts, Reader, Standing
+from fairchance.ledger.base import STATES, HeadCounts, Standing
 from fairchance.ledger.encoding import Shape
+from fairchance.ledger.sql import Reader
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.people.likeness import FALSE_ALARMS, Checks, chance_of_more
 

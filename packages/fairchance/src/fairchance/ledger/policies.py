@@ -31,7 +31,8 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 from fairchance.errors import InputError
-from fairchance.ledger.base import Facts, Writer
+from fairchance.ledger.base import Facts
+from fairchance.ledger.sql import Writer
 from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
 from fairchance.methods.certified.classifier import CertifiedClassifier, DeployedRung
 from fairchance.methods.storage import dumps

@@ -32,13 +32,10 @@ from fairchance.ledger.base import (
     DecisionRows,
     Entry,
     Facts,
-    Ledger,
     OutcomeRows,
     OverrideRows,
     PeopleRows,
-    Reader,
     Standing,
-    Writer,
     check_about,
     check_program_name,
 )
@@ -81,7 +78,7 @@ from fairchance.ledger.retention import (
     in_utc,
     retention_months,
 )
-from fairchance.ledger.sql import SqlLedger
+from fairchance.ledger.sql import Reader, SqlLedger, Writer
 from fairchance.ledger.summary import Summary, summary_of
 from fairchance.ledger.verification.walk import Verification, verify
 from fairchance.methods.certified.classifier import (
@@ -141,7 +138,7 @@ class Program:
     _state: State | None = None
 
     def __init__(
-        self, ledger: Ledger, name: str, *, by: str, allowed: Allowed, snapshot_every: int
+        self, ledger: SqlLedger, name: str, *, by: str, allowed: Allowed, snapshot_every: int
     ) -> None:
         if not isinstance(snapshot_every, int) or snapshot_every < 1:
             raise InputError(f"snapshot_every must be a number of rounds, got {snapshot_every!r}.")

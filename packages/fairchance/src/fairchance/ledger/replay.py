@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from fairchance.core.decisions import Decisions
 from fairchance.errors import LearningWarning, LedgerError
-from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reader
+from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows
 from fairchance.ledger.encoding import Shape
+from fairchance.ledger.sql import Reader
 from fairchance.methods.storage import loads
 from fairchance.people.likelihoods import PolicyFunction
 

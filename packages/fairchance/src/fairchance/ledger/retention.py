@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.errors import InputError
-from fairchance.ledger.base import Ints, Ledger, Reader, check_text
+from fairchance.ledger.base import Ints, check_text
+from fairchance.ledger.sql import Reader, SqlLedger
 
 __all__ = ["MONTHS", "MOST_MONTHS", "Deadlines", "also_in", "check_reason"]
 __all__ += ["expired", "held", "in_utc", "months_later", "retention_months"]
@@ -28,7 +29,7 @@ MOST_MONTHS = 1200  # a hundred years
 _Times = NDArray[np.datetime64]
 
 
-def also_in(ledger: Ledger, program: str, names: Sequence[str]) -> dict[str, int]:
+def also_in(ledger: SqlLedger, program: str, names: Sequence[str]) -> dict[str, int]:
     """Return how many of the ids each other program of the ledger has, if it has any.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The ledger on SQLite and PostgreSQL."""
+"""The ledger on SQLite and PostgreSQL; ``base`` has its contract."""
 
 from __future__ import annotations
 
@@ -31,17 +31,13 @@ from fairchance.ledger.base import (
     Floats,
     HeadCounts,
     Ints,
-    Ledger,
     ListedRows,
     OutcomeRows,
     OverrideRows,
     PeopleRows,
-    Reader,
     Standing,
-    Writer,
     check_name,
     check_text,
-    kept_states,
     to_json,
 )
 from fairchance.ledger.chain import (
@@ -57,7 +53,7 @@ from fairchance.ledger.chain import (
 )
 from fairchance.people.ids import is_text
 
-__all__ = ["SqlLedger", "SqlReader", "SqlWriter"]
+__all__ = ["Reader", "SqlLedger", "Writer"]
 
 # What reading raises if a database holds values that no ledger writes.
 _ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
@@ -82,8 +78,8 @@ _COPY_TYPES = {
 }
 
 
-class SqlLedger(Ledger):
-    """A ledger at a URL: ``sqlite:///lender.db`` or ``postgresql://host/database``.
+class SqlLedger:
+    """A store of programs at a URL: ``sqlite:///lender.db`` or ``postgresql://host/database``.
 
     Parameters
     ----------
@@ -130,14 +126,28 @@ class SqlLedger(Ledger):
         self.engine.dispose()
 
     def programs(self) -> list[str]:
-        """Return the names of all programs."""
+        """Return the names of all programs, sorted."""
         with database.translating_errors(self.engine), self.engine.connect() as connection:
             self._check(connection)
             return _program_names(connection)
 
+    def named(self, program: str | None) -> str:
+        """Return a program's name; None means the only one, and raises if there are others."""
+        if program is not None:
+            return program
+        names = self.programs()
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            raise LedgerError("the ledger has no program; fairchance init starts one.")
+        listed = ", ".join(map(repr, names))
+        raise LedgerError(
+            f"the ledger has {len(names)} programs, {listed}; name one of these (--program)."
+        )
+
     @contextmanager
     def creating(self, name: str) -> Iterator[Writer]:
-        """Write the first entries of a new program."""
+        """Write the first entries of a new program; a name in use raises ``InputError``."""
         check_name("a program's name", name)
         with self._transaction() as connection:
             if connection.dialect.name == "postgresql":
@@ -150,7 +160,7 @@ class SqlLedger(Ledger):
                 )
             new = schema.programs.insert().values(name=name).returning(schema.programs.c.program)
             number = connection.execute(new).scalar_one()
-            yield SqlWriter(connection, number, name, self.clock)
+            yield Writer(connection, number, name, self.clock)
 
     @contextmanager
     def reading(self, program: str) -> Iterator[Reader]:
@@ -164,17 +174,30 @@ class SqlLedger(Ledger):
                 connection.connection.execute("PRAGMA query_only=ON")
             with connection.begin():
                 self._check(connection)
-                yield SqlReader(connection, self._number(connection, program), program)
+                yield Reader(connection, self._number(connection, program), program)
 
     @contextmanager
     def writing(self, program: str) -> Iterator[Writer]:
-        """Write to one program."""
+        """Write to one program: all of it or, if the block raises, nothing."""
         with self._transaction() as connection:
             number = self._number(connection, program, lock=True)
-            yield SqlWriter(connection, number, program, self.clock)
+            yield Writer(connection, number, program, self.clock)
 
     def compact(self, *, lock: bool = True) -> None:
-        """Write the files anew: ``VACUUM`` on SQLite, ``VACUUM FULL`` on PostgreSQL."""
+        """Write the ledger's files anew, so that erased applicants are in none of them.
+
+        This is ``VACUUM`` on SQLite, and ``VACUUM FULL`` on PostgreSQL.
+
+        Parameters
+        ----------
+        lock
+            Also if others cannot even read meanwhile; if False, such a ledger is left as it is.
+
+        Raises
+        ------
+        LedgerError
+            If something of them may be left.
+        """
         if not lock and self.engine.dialect.name == "postgresql":
             return
         with database.translating_errors(self.engine), self.engine.connect() as connection:
@@ -182,7 +205,11 @@ class SqlLedger(Ledger):
         database.compact(self.engine)
 
     def own_check(self) -> tuple[str | None, str | None]:
-        """Return what the database's own checks find, and what they leave out."""
+        """Return what is wrong with the database itself, in a sentence, and what is not checked.
+
+        Its tables must be those that this version makes, and its own checks of pages and indexes
+        must pass; what it cannot check is in words, such as "indexes".
+        """
         return database.own_check(self.engine)
 
     @contextmanager
@@ -216,8 +243,8 @@ class SqlLedger(Ledger):
         return int(number)
 
 
-class SqlReader(Reader):
-    """One program on an open connection."""
+class Reader:
+    """A consistent view of one program, on an open connection."""
 
     def __init__(self, connection: sa.Connection, program: int, name: str) -> None:
         self._connection, self._program, self._name = connection, program, name
@@ -231,7 +258,7 @@ class SqlReader(Reader):
         return Checkpoint(self._name, *(row or (0, NOTHING)))
 
     def entry(self, kind: str, key: str) -> Entry | None:
-        """Return the entry of a kind and key."""
+        """Return the entry of a kind and key, if there is one."""
         if not is_text(key):
             return None
         link = schema.entries.c
@@ -240,7 +267,7 @@ class SqlReader(Reader):
         return None if row is None else Entry(*row)
 
     def entries(self, after: int = 0, *, kind: str | None = None) -> Iterator[Entry]:
-        """Yield entries after a number."""
+        """Yield entries after a number, in order, all or those of a kind."""
         link = schema.entries.c
         later = self._select(*_ENTRY).where(link.number > after).order_by(link.number)
         if kind is not None:
@@ -249,7 +276,7 @@ class SqlReader(Reader):
             yield Entry(*row)
 
     def newest_first(self, kind: str) -> Iterator[Entry]:
-        """Yield entries of a kind from the last to the first."""
+        """Yield entries of a kind from the last to the first, reading one at a time."""
         link, before = schema.entries.c, None
         while True:
             newest = self._select(*_ENTRY).where(link.kind == kind)
@@ -262,8 +289,19 @@ class SqlReader(Reader):
             before = entry.number
             yield entry
 
+    def kept_states(self) -> set[int]:
+        """Return the states whose content is kept: the last two, and the first after an erasure.
+
+        Learning again begins with the history, and after an erasure with the first state that lacks
+        the erased applicants. States before the last erasure have no content.
+        """
+        erasure = next(self.newest_first("erasure"), None)
+        since = 0 if erasure is None else erasure.number
+        states = [entry.number for entry in self.entries(since, kind="snapshot")]
+        return {*states[-2:], *(states[:1] if erasure else ())}
+
     def n_people(self) -> int:
-        """Return the number of applicants."""
+        """Return the number of applicants, including the history."""
         last = self._select(schema.people.c.person).order_by(schema.people.c.person.desc())
         person = self._connection.execute(last.limit(1)).scalar()
         return 0 if person is None else int(person) + 1
@@ -294,7 +332,7 @@ class SqlReader(Reader):
             )
 
     def stored(self, entry: Entry) -> StoredRows:
-        """Return the rows of an entry as they are stored."""
+        """Return the rows of an entry as they are stored, even if they are damaged."""
         driver: Any = self._connection.connection.driver_connection
         if self._connection.dialect.name == "sqlite":
             driver.text_factory = _any_text
@@ -312,7 +350,7 @@ class SqlReader(Reader):
         return RowDigests() if row is None else RowDigests(*row)
 
     def stored_payload(self, entry: Entry) -> tuple[bytes | None, bytes | None]:
-        """Return the payload of an entry and its stored digest."""
+        """Return the payload of an entry and its stored digest, None for each that is missing."""
         columns = schema.payloads.c
         stored = self._select(columns.content, columns.digest)
         row = self._connection.execute(stored.where(columns.entry == entry.number)).first()
@@ -327,7 +365,7 @@ class SqlReader(Reader):
         return set(self._connection.execute(rows).scalars())
 
     def uncovered(self) -> str | None:
-        """Describe a stored row that belongs to no entry."""
+        """Describe a stored row that belongs to no entry; None if there is none."""
         _, _, n_people = self._end()
         link = schema.entries.c
         number = self._first(self._select(link.number).where(link.number < 1))
@@ -352,7 +390,7 @@ class SqlReader(Reader):
         return None
 
     def standing(self, applications: Sequence[str]) -> Standing:
-        """Return the status of applications."""
+        """Return the status of applications, in their order."""
         names = [name if is_text(name) else None for name in applications]
         columns = schema.people.c
         rows = self._select(columns.application, columns.person, *_decided())
@@ -363,27 +401,31 @@ class SqlReader(Reader):
             return self._standing(_taken_numbers(persons, places), places, *decided)
 
     def names(self, persons: Ints) -> list[str | None]:
-        """Return the applications of applicants."""
+        """Return the applications of applicants, None for the erased."""
         with self._legible("the names of applicants"):
             places, names = self._newest(persons, schema.people.c.application)
             _check_type("an application", str, names)
             return _taken(names, places)
 
     def overridden_by(self, persons: Ints) -> Ints:
-        """Return the newest override of each applicant."""
+        """Return the entry of each applicant's newest override, −1 if there is none."""
         with self._legible("the overrides"):
             places, entries = self._newest(persons, schema.overrides.c.entry)
             return _taken_numbers(entries, places)
 
     def head_counts(self, *, groups: bool = True) -> HeadCounts:
-        """Count applicants."""
+        """Count applicants by round, decision, override, outcome and, if wanted, groups."""
         with self._legible("the head counts"):
             counts = _HeadCounter(self._connection, self._program, groups).count()
             _check_lists("a group value", set(counts.groups))
         return counts
 
     def awaited(self, entry: Entry, *, groups: bool = False) -> list[tuple[str, str]]:
-        """Return accepted applications without an outcome or override."""
+        """Return the applications of a batch that were accepted and have no outcome, in order.
+
+        Without overridden and erased applicants; with their group values as JSON if wanted, else
+        with empty text.
+        """
         people, rows = schema.people.c, entry.people_range
         value: sa.ColumnElement[Any] = schema.group_values.c.value if groups else sa.literal("")
         source: sa.FromClause = schema.people
@@ -405,7 +447,7 @@ class SqlReader(Reader):
             return list(zip(names, values, strict=True))
 
     def sizes(self, kind: str) -> dict[int, int]:
-        """Return how many applicants each entry of a kind is about."""
+        """Return the number of applicants of each correction, override or erasure, by entry."""
         tables = {"override": schema.overrides, "erasure": schema.erasures}
         table, link = tables.get(kind, schema.outcomes), schema.entries.c
         rows = (
@@ -418,7 +460,7 @@ class SqlReader(Reader):
         return {int(number): int(n) for number, n in self._connection.execute(rows)}
 
     def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
-        """Return applicants with consecutive numbers."""
+        """Return the applicants of one entry from a number to before another."""
 
         def newest(*columns: Any) -> list[Any]:
             table = columns[0].table.c
@@ -554,7 +596,7 @@ class SqlReader(Reader):
         return _last_places(persons, np.array(numbers, np.int64)), *values
 
 
-class SqlWriter(SqlReader, Writer):
+class Writer(Reader):
     """One program inside a transaction that excludes other writers."""
 
     def __init__(
@@ -567,7 +609,14 @@ class SqlWriter(SqlReader, Writer):
     def append(
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
     ) -> Entry:
-        """Append an entry with its rows."""
+        """Append an entry with its rows; ``key`` None takes the entry's number.
+
+        Raises
+        ------
+        InputError
+            If the key or an application exists already, or if an outcome is for an applicant who
+            is not accepted, or who has one already (or none yet, for a correction).
+        """
         self._newest_rows = None
         last, previous, first = self._last or self._end()
         number = last + 1
@@ -610,7 +659,7 @@ class SqlWriter(SqlReader, Writer):
         if facts.erased is not None:
             self._erase(facts.erased)
         if kind == "snapshot":
-            self._drop_states(kept_states(self))
+            self._drop_states(self.kept_states())
         self._last = number, own_hash, first + n
         return entry
 

@@ -21,9 +21,10 @@ from fairchance.core.budget import FdrBudget
 from fairchance.core.metrics import exact_interval
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError
-from fairchance.ledger.base import STATES, Bools, Entry, HeadCounts, Ints, Ledger, Reader
+from fairchance.ledger.base import STATES, Bools, Entry, HeadCounts, Ints
 from fairchance.ledger.chain import Checkpoint
 from fairchance.ledger.retention import Deadlines, held, retention_months
+from fairchance.ledger.sql import Reader, SqlLedger
 from fairchance.methods.storage import loads
 from fairchance.notebook import in_words
 from fairchance.people.reasons import ITEM, decode
@@ -487,7 +488,7 @@ class Summary:
 
 
 def summarise(
-    ledger: Ledger,
+    ledger: SqlLedger,
     program: str | None = None,
     *,
     groups: bool = True,
@@ -874,7 +875,7 @@ class Details:
     withdrawals: tuple[Change, ...]
 
 
-def read_details(ledger: Ledger, summary: Summary) -> Details:
+def read_details(ledger: SqlLedger, summary: Summary) -> Details:
     """Return the details of a program, up to the entry at which it was summarised."""
     with ledger.reading(summary.program) as reader:
         first = next(reader.entries(kind="program"))

@@ -79,10 +79,11 @@ from fairchance.words import counted, percent
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.core.decisions import Decisions
     from fairchance.core.groups import Attributes
-    from fairchance.ledger.base import Entry, Reader, Standing
+    from fairchance.ledger.base import Entry, Standing
     from fairchance.ledger.config import Roles
     from fairchance.ledger.encoding import Shape
     from fairchance.ledger.program import Program, ProgramView
+    from fairchance.ledger.sql import Reader
     from fairchance.ledger.summary import NextTested, Summary
 
 __all__ = ["decide"]

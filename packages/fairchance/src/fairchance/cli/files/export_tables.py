@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from fairchance.errors import LedgerError
-from fairchance.ledger.base import STATES, Entry, ListedRows, Reader
+from fairchance.ledger.base import STATES, Entry, ListedRows
 from fairchance.ledger.decision_log import flips_coins
 from fairchance.ledger.encoding import Shape
+from fairchance.ledger.sql import Reader
 from fairchance.people.reasons import decode, in_words
 
 _ROWS = 20_000  # people read at a time

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from fairchance.ledger.base import Entry, Reader, kept_states
+from fairchance.ledger.base import Entry
 from fairchance.ledger.chain import (
     NOTHING,
     RowDigests,
@@ -21,6 +21,7 @@ from fairchance.ledger.chain import (
     entry_hash,
     personal_digests,
 )
+from fairchance.ledger.sql import Reader
 
 __all__ = ["entry_problem"]
 
@@ -118,7 +119,7 @@ def _payload_problem(
     reader: Reader, entry: Entry, payload: bytes | None, digest: bytes | None
 ) -> str | None:
     if payload is None and digest is not None:
-        if entry.kind != "snapshot" or entry.number in kept_states(reader):
+        if entry.kind != "snapshot" or entry.number in reader.kept_states():
             return "its payload is gone from table payloads, and nothing recorded explains it"
     elif payload is not None and (
         not isinstance(payload, bytes) or sha256(payload).digest() != digest

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fairchance.core.decisions import Decisions
 from fairchance.errors import LearningWarning
 from fairchance.frames import take
-from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reader
+from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.policies import EVIDENCE, PolicyFact, granted_with, policies_of
 from fairchance.ledger.replay import (
@@ -26,6 +26,7 @@ from fairchance.ledger.replay import (
     first_difference,
     fold_of,
 )
+from fairchance.ledger.sql import Reader
 from fairchance.ledger.verification.repeat import (
     StoredPolicies,
     first_other_content,

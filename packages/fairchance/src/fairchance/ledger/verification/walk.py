@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fairchance.errors import InputError, LedgerError, UntrustedError
-from fairchance.ledger.base import Entry, Ledger, Reader
+from fairchance.ledger.base import Entry
 from fairchance.ledger.chain import NOTHING, Checkpoint
 from fairchance.ledger.policies import START
 from fairchance.ledger.replay import Allowed
-from fairchance.ledger.sql import SqlLedger
+from fairchance.ledger.sql import Reader, SqlLedger
 from fairchance.ledger.verification.hashes import entry_problem
 from fairchance.ledger.verification.proofs import (
     ByLearning,
@@ -68,7 +68,7 @@ class Verification:
 
 
 def verify(
-    ledger: Ledger | str,
+    ledger: SqlLedger | str,
     program: str | None = None,
     *,
     checkpoint: Checkpoint | str | None = None,
