@@ -12,12 +12,18 @@ import pytest
 from rich.console import Console
 
 from cli.lender_files import call, done, people, refused
-from fairchance.cli.commands.plan import print_plan
-from fairchance.cli.files.planned_history import read_history
+from fairchance.cli.commands.plan import accepted_table, print_plan, read_past
 from fairchance.simulate.plan import UntilCertified
 
 ROLES = ("--outcome", "outcome", "--group", "sex")
+ACCEPTED = (*ROLES, "--good-outcome", "repaid", "--accepted", "approved")
 FEW = ("--people", "150", "--rounds", "2", "--repetitions", "2", "--jobs", "1")
+
+
+def read(file, good="repaid", accepted="", features=()):
+    """Return a history, and its accepted applicants."""
+    past = read_past(Path(file), "outcome", "sex", accepted, good, features)
+    return past, accepted_table(past, Path(file), "outcome", "sex")
 
 
 @pytest.fixture(autouse=True)
@@ -42,18 +48,21 @@ def loans(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("file", ["loans.csv", "loans.parquet"])
 def test_history_without_changes(loans, file):
-    result = done("plan", "--history", file, *ROLES, "--good-outcome", "repaid", *FEW)
-    known = loans["outcome"].notna()
-    assert result["history"] == {
-        "people": known.sum(),
-        "good": (loans["outcome"] == "repaid").sum(),
-        "rows_rejected": 0,
-        "rows_unclear": 0,
+    result = done("plan", "--history", file, *ACCEPTED, *FEW)
+    found = result["history"]
+    features = [column["column"] for column in found.pop("features")]
+    assert features == ["income", "debt", "amount", "since", "town"]
+    n, n_good = loans["approved"].sum(), (loans["outcome"] == "repaid").sum()
+    assert found == {
+        "people": 300,
+        "accepted": n,
+        "good": n_good,
+        "bad": n - n_good,
         "outcomes_not_read": 0,
-        "rows_without_outcome": (~known).sum(),
-        "rows_unusable": 0,
-        "features": ["income", "debt", "amount", "approved", "since", "town"],
-        "columns_left_out": {
+        "refused": 0,
+        "refused_rows": None,
+        "reasons": {},
+        "left_out": {
             "row": "has a different number for each applicant, like an identifier",
             "id": "has no value that 5 applicants share, like an identifier",
             "account_id": "has a different number for each applicant, like an identifier",
@@ -64,18 +73,18 @@ def test_history_without_changes(loans, file):
 
 
 def test_used_and_unused_columns_are_printed(loans):
-    words = ("plan", "--history", "loans.csv", *ROLES, "--good-outcome", "repaid", *FEW)
+    words = ("plan", "--history", "loans.csv", *ACCEPTED, *FEW)
     output = call(*words).stdout
-    n = loans["outcome"].isna().sum()
-    assert f"left out: {n} rows without an outcome." in output
-    assert "Features: income, debt, amount, approved, since, town.\n" in output
-    assert "Left out: 'row' has a different number for each applicant, like an identif" in output
-    assert (
-        "as if all applicants were like people with a known outcome; if others are worse" in output
-    )
-    assert f"draws 450 people with replacement from {300 - n} rows" in output
-    output = call(*words, "--features", "income,debt").stdout
-    assert "Features: income, debt.\n" in output
+    n = loans["approved"].sum()
+    assert f"300 people: {n} accepted (" in output
+    assert "income   number" in output
+    assert "'row' has a different number for each applicant, like an identif" in output
+    assert "with --features\n" in output
+    assert "as if all applicants were like the accepted ones; if others are worse" in output
+    assert f"draws 450 people with replacement from {n} rows" in output
+    output = call(*words, "--features", "income,debt,sex,debt").stdout
+    assert output.count("\ndebt ") == 1
+    assert "amount" not in output
     assert "Left out" not in output
 
 
@@ -85,62 +94,55 @@ def test_applicants_are_those_of_the_file(loans):
     loans["income"] = loans["income"].astype(object)
     loans.loc[known[0], "income"], loans.loc[known[1], "sex"] = "lots", None
     loans.to_csv("gaps.csv", index=False)
-    past = read_history(
-        Path("gaps.csv"),
-        outcome="outcome",
-        group="sex",
-        good="default",
-        features=["income", "debt", "town"],
-    )
+    past, table = read("gaps.csv", "default", features=("income", "debt", "town"))
     kept = loans.loc[known[2:]]
-    assert past.unusable == 2
+    assert len(past.refused) == 2
     gap, town = kept["debt"].isna(), kept["town"]
     columns = [kept["income"].astype(float), kept["debt"].fillna(kept["debt"].median()), gap]
     expected = np.column_stack([*columns, town == "Bonn", town == "Ulm"])
     assert gap.any()
-    np.testing.assert_allclose(past.table.X, expected)
-    assert past.table.outcome.tolist() == (kept["outcome"] == "default").tolist()
-    assert past.table.group.tolist() == kept["sex"].tolist()
+    np.testing.assert_allclose(table.X, expected)
+    assert table.outcome.tolist() == (kept["outcome"] == "default").tolist()
+    assert table.group.tolist() == kept["sex"].tolist()
 
 
 @pytest.mark.parametrize("values", [(1, 0), (1.0, 0.0), (True, False), ("1", "0")])
-def test_ones_and_zeros_need_no_good_outcome(loans, values, tmp_path):
+def test_ones_and_zeros_need_no_good_outcome(loans, values):
     good = loans["outcome"] == "repaid"
     loans["outcome"] = [
         None if missing else values[0] if value else values[1]
         for value, missing in zip(good, loans["outcome"].isna(), strict=True)
     ]
     loans.to_parquet("ones.parquet", index=False)
-    past = read_history(tmp_path / "ones.parquet", outcome="outcome", group="sex")
-    assert past.table.outcome.sum() == good.sum() > 0
-    assert past.without_outcome == loans["outcome"].isna().sum()
+    past, table = read("ones.parquet", good="", accepted="approved")
+    assert table.outcome.sum() == good.sum() > 0
+    assert (~past.accepted).sum() == loans["outcome"].isna().sum()
 
 
-def test_errors_name_the_options(loans):
+def test_a_mistake_is_named(loans):
     loans.assign(outcome=loans["outcome"].mask(loans.index == 9, "late")).to_csv("3.csv")
     loans.assign(outcome="").to_csv("none.csv", index=False)
     loans.assign(sex=loans["sex"].mask(loans.index > 40)).to_csv("gaps.csv", index=False)
     (loans[["id", "sex", "outcome"]]).to_csv("text.csv", index=False)
     good = ("--good-outcome", "repaid")
     for words, sentence in (
-        (("loans.csv", *ROLES), "unclear which is good; name the good value with --good-outcome"),
-        (("loans.csv", *ROLES, "--good-outcome", "paid"), "--good-outcome must be one of the val"),
+        (("loans.csv", *ROLES), "'default' and 'repaid'; name the good one with --good-outcome"),
+        (("loans.csv", *ROLES, "--good-outcome", "paid"), "good one with --good-outcome, got 'pa"),
         (("3.csv", *ROLES, *good), "must have exactly two values where it is known, got 3"),
-        (("none.csv", *ROLES, *good), "no row of none.csv has an outcome in 'outcome'"),
-        (("gaps.csv", *ROLES, *good), "rows of gaps.csv with an outcome lack the group, or have"),
+        (("none.csv", *ROLES, *good), "must have exactly two values where it is known, got 0;"),
+        (("gaps.csv", *ACCEPTED), "259 of 300 rows of gaps.csv are refused, most often because"),
         (("text.csv", *ROLES, *good), "no column of text.csv can be used as a feature: 'id' has"),
         (("loans.csv", *ROLES, *good, "--features", "id"), "no column of loans.csv can be used"),
-        (("loans.csv", *ROLES, *good, "--features", "x"), "no column 'x', which --features names"),
-        (("loans.csv", *ROLES[:3], "race", *good), "no column 'race', which --group names"),
-        (("loans.csv", *ROLES, *good, "--features", "outcome"), "cannot also be --group or among"),
+        (("loans.csv", *ROLES, *good, "--features", "x"), "loans.csv has no column 'x'"),
+        (("loans.csv", *ROLES[:3], "race", *good), "loans.csv has no column 'race'"),
+        (("loans.csv", *ROLES, *good, "--features", "outcome"), "must name different columns"),
+        (("loans.csv", *ROLES, *good, "--features", "sex"), "must name different columns"),
+        (("loans.csv", *ROLES, *good), "'approved' of loans.csv repeats the decision in every"),
     ):
         message = refused("plan", "--history", *words, *FEW)
         assert sentence in message, message
         assert "=" not in message  # no argument of Python's
     assert "name it with --history" in refused("plan", "--features", "income", *FEW)
-
-
-ACCEPTED = (*ROLES, "--good-outcome", "repaid", "--accepted", "approved")
 
 
 @pytest.mark.parametrize("words", [("1", "0"), ("Yes", "no"), (True, False), ("y", "N ")])
@@ -150,61 +152,49 @@ def test_outcomes_of_rejected_applicants_are_not_read(loans, tmp_path, words, ki
     loans["approved"] = np.where(taken, *words)
     if kind == "parquet" and isinstance(words[0], str):
         loans["approved"] = loans["approved"].astype("category")
-    options = {"outcome": "outcome", "group": "sex", "good": "repaid", "accepted": "approved"}
     result = []
     for report in (None, "repaid", "default"):  # outcomes of rejected applicants in the file
         file = tmp_path / f"{report}.{kind}"
         told_all = loans.assign(outcome=loans["outcome"].where(taken, report))
         (told_all.to_csv if kind == "csv" else told_all.to_parquet)(file, index=False)
-        result.append(read_history(file, **options))
-    none, *others = result
-    assert none.rejected == (~taken).sum() > 0
-    assert [value.unread for value in result] == [0, none.rejected, none.rejected]
-    for item in result:
-        assert (item.unclear, item.without_outcome) == (0, 0)
-        assert np.array_equal(item.table.X, none.table.X)
-        assert np.array_equal(item.table.outcome, none.table.outcome)
-        assert "approved" not in (*item.table.features, *item.left_out)
-    free = read_history(tmp_path / f"repaid.{kind}", **(options | {"accepted": ""}))
-    assert len(free.table) == len(loans) > len(none.table)  # the option is what keeps them out
-    assert others[0].as_dict()["outcomes_not_read"] == none.rejected
+        result.append(read(file, accepted="approved"))
+    n, none = (~taken).sum(), result[0][1]
+    assert [past.n_unread for past, _ in result] == [0, n, n]
+    for past, table in result:
+        assert len(past.refused) == 0
+        assert np.array_equal(table.X, none.X)
+        assert np.array_equal(table.outcome, none.outcome)
+        assert "approved" not in (*table.features, *past.as_dict()["left_out"])
+    _, free = read(tmp_path / f"repaid.{kind}")
+    assert len(free) == len(loans) > len(none)  # the option is what keeps them out
 
 
 def test_rejected_applicants_and_unread_outcomes_are_counted(loans):
-    waits = loans.index[loans["approved"] == 1][:2]
+    waits = loans.index[loans["approved"] == 1][-2:]
     taken = loans["approved"].astype(str).mask(loans.index < 5, "perhaps").mask(loans.index == 5)
     loans["outcome"] = loans["outcome"].fillna("default").mask(loans.index.isin(waits))
     loans.assign(approved=taken).to_csv("all.csv", index=False)
     output = call("plan", "--history", "all.csv", *ACCEPTED, *FEW).stdout
-    rejected, waiting = (taken == "0").sum(), (loans["outcome"].isna() & (taken == "1")).sum()
+    rejected = (taken == "0").sum()
     n = ((taken == "1") & loans["outcome"].notna()).sum()
-    assert f"{n} people with a known outcome" in output
-    assert (
-        f"left out: {waiting} rows without an outcome, {rejected} of people who were not accepted, "
-        f"6 that say neither yes nor no to that.\nNot read: {rejected} outcomes of rejected "
-        "applicants.\n"
-    ) in output
-    assert "as if all applicants were like people with a known outcome" in output
+    assert f"{n + rejected} people: {n} accepted (" in output
+    assert f"{rejected} rejected\nNot read: {rejected} outcomes of rejected applicants\n" in output
+    for line in ("8 rows refused:", "× 'approved' must be 1 or 0", "2 × the applicant was acc"):
+        assert line in output
+    assert "as if all applicants were like the accepted ones" in output
 
 
 def test_column_without_past_decisions_is_refused(loans):
     loans.assign(approved=0).to_csv("all_rejected.csv", index=False)
     loans.assign(approved=0.5).to_csv("half.csv", index=False)
     for words, sentence in (
-        (("loans.csv", *ACCEPTED[:-1], "since"), "no past decision in 'since' (--accepted)"),
-        (("loans.csv", *ACCEPTED[:-1], "sex"), "'sex' of past decisions cannot also be"),
-        (("loans.csv", *ACCEPTED[:-1], "x"), "no column 'x', which --accepted names"),
-        (
-            ("loans.csv", *ACCEPTED[:-1], "id"),
-            "300 of 300 rows of loans.csv have no past decision in 'id' (--accepted), which must "
-            "be 1 or 0, true or false, yes or no, y or n, accept or reject, got 'a00000'; name",
-        ),
-        (
-            ("all_rejected.csv", *ACCEPTED),
-            "no accepted row of all_rejected.csv has an outcome in 'outcome'",
-        ),
-        (("half.csv", *ACCEPTED), "no past decision in 'approved' (--accepted), which must be 1"),
-        (("loans.csv", *ACCEPTED, "--features", "income,approved"), "or among --features"),
+        (("loans.csv", *ACCEPTED[:-1], "since"), "no row of loans.csv can be used, most often"),
+        (("loans.csv", *ACCEPTED[:-1], "sex"), "must name different columns"),
+        (("loans.csv", *ACCEPTED[:-1], "x"), "loans.csv has no column 'x'"),
+        (("loans.csv", *ACCEPTED[:-1], "id"), "'id' must be 1 or 0, true or false, yes or no"),
+        (("all_rejected.csv", *ACCEPTED), "must have exactly two values where it is known, got 0"),
+        (("half.csv", *ACCEPTED), "'approved' must be 1 or 0, true or false, yes or no"),
+        (("loans.csv", *ACCEPTED, "--features", "income,approved"), "name different columns"),
     ):
         assert sentence in refused("plan", "--history", *words, *FEW)
     assert "name it with --history" in refused("plan", "--accepted", "approved", *FEW)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
-from fairchance.cli.files.kinds import FoundColumn, find_columns, with_codes_as_text
+from fairchance.cli.files.histories import PastApplications, columns_message, read_history
 from fairchance.cli.files.refusals import (
-    Refusals,
     check_share,
     commonest,
     refused_counts,
@@ -21,17 +18,9 @@ from fairchance.cli.files.refusals import (
     refused_path,
     too_many_message,
 )
-from fairchance.cli.files.rows import (
-    TRUTH_VALUES,
-    check_there,
-    features_groups_ids,
-    outcome_states,
-    split_rows,
-    text_columns,
-    truth_values,
-)
-from fairchance.cli.files.tables import check_apart, file_name, ledger_files, read_sent
-from fairchance.cli.input_checks import check_column_names, refuse_ambiguous_ids
+from fairchance.cli.files.rows import features_groups_ids
+from fairchance.cli.files.tables import check_apart, file_name, ledger_files
+from fairchance.cli.input_checks import check_column_names
 from fairchance.cli.options import (
     By,
     Json,
@@ -45,14 +34,10 @@ from fairchance.cli.options import (
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LearningWarning, LedgerError
-from fairchance.extras import arrow
-from fairchance.words import counted, people, shortened
+from fairchance.words import shortened
 
 if TYPE_CHECKING:
     from fairchance.ledger.config import Config
-    from fairchance.ledger.encoding import FeatureColumns
-
-_ENOUGH_ROWS = 30  # so that columns do not agree by chance
 
 
 def init(
@@ -153,43 +138,6 @@ def _write_example(output: Path | None, json: bool) -> None:
         )
 
 
-@dataclass(frozen=True)
-class PastApplications:
-    """The usable rows of a history.
-
-    Attributes
-    ----------
-    table, columns
-        The rows, and their features.
-    found
-        A description of all columns without another role.
-    accepted, good
-        Which applicants were accepted, and which of them were good.
-    n_unread
-        Outcomes of rejected applicants, which are not read.
-    refused
-        The refused rows.
-    """
-
-    table: Any
-    columns: FeatureColumns
-    found: list[FoundColumn]
-    accepted: NDArray[np.bool_]
-    good: NDArray[np.bool_]
-    n_unread: int
-    refused: Refusals
-
-    @property
-    def gaps(self) -> tuple[str, ...]:
-        """The features that are missing for some applicant."""
-        names = self.columns.names or ()
-        return tuple(name for name in names if _n_missing(self.table[name]))
-
-
-def _n_missing(column: Any) -> int:
-    return int(arrow("compute").sum(column.is_null(nan_is_null=True)).as_py() or 0)
-
-
 def _start(
     source: str,
     url: str | None,
@@ -216,7 +164,7 @@ def _start(
     if not check:
         place = refused_path(refused, source, "--json" if json else None)
         check_apart("refused rows", place, "the ledger", ledger_files(url))  # it may not be there
-    history = _read_history(source, configuration)
+    history = read_history(source, configuration)
     if strict:
         history.refused.stop(source)
     place = None if place is None else history.refused.write(place)
@@ -255,166 +203,6 @@ def _check_new(url: str, name: str) -> None:
         )
 
 
-def _read_history(source: str, config: Config) -> PastApplications:
-    roles = config.roles
-    shown = file_name(source)
-    sent = read_sent(source, text=(*text_columns(roles), *config.texts))
-    table = with_codes_as_text(sent.table, sent.as_written)
-    needed = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
-    if roles.accepted is not None and roles.accepted not in table.column_names:
-        raise InputError(
-            f"{shown} has no column {roles.accepted!r}, which [columns] accepted names; name the "
-            f"column of past decisions, or remove the key if all applicants with an outcome were "
-            f"accepted."
-        )
-    check_there(table, [*needed, *roles.groups, *config.texts], shown)
-    check_there(table, roles.features, shown)
-    columns, found = find_columns(
-        table,
-        config.features(table.column_names),
-        chosen=roles.features,
-        texts=config.texts,
-        missing=config.missing_values,
-        source=shown,
-    )
-    ready, refused = split_rows(
-        table,
-        roles,
-        columns,
-        missing=() if config.missing == "refuse" else columns.names or (),
-        missing_values=config.missing_values,
-        why_not_missing="and [columns] missing = 'refuse' takes no such row",
-        source=shown,
-        as_written=sent.as_written,
-    )
-    before = refused.usable
-    refuse_ambiguous_ids(ready[roles.id].to_pylist(), roles.id, refused)
-    states, taken, unread = _past(refused, config)
-    _refuse_single_members(refused, roles.groups)
-    usable = refused.usable
-    if not usable.any():
-        raise InputError(
-            f"no row of {shown} can be used, {commonest(refused)}; correct the file or "
-            f"the configuration."
-        )
-    history = PastApplications(
-        ready.filter(usable[before]),
-        columns,
-        found,
-        taken[usable],
-        states[usable] == "good",
-        int(unread[usable].sum()),
-        refused,
-    )
-    _check_outcomes(history, config, shown, unknown=bool((states == "?").any()))
-    if not roles.features:
-        _check_features_are_not_answers(history, shown)
-    return history
-
-
-def _check_outcomes(
-    history: PastApplications, config: Config, source: str, *, unknown: bool
-) -> None:
-    """Raise if all outcomes are the same and that is a mistake, or the classifier cannot start."""
-    good = history.good[history.accepted]
-    is_certified = config.settings["kind"] == "certified"  # starts with any history
-    if not good.size or 0 < good.sum() < good.size or (is_certified and not unknown):
-        return
-    why = ""
-    if len(history.refused):
-        were = counted(len(history.refused), "row was", "rows were")
-        why = f"; {were} refused, {commonest(history.refused, 1)}"
-    instead = "" if is_certified else ", or choose kind = 'certified', which starts without them"
-    raise InputError(
-        f"all {good.size:,} accepted applicants of {source} are {'good' if good[0] else 'bad'}, "
-        f"and learning needs both{why}; add the others, or correct [outcomes]{instead}."
-    )
-
-
-def _refuse_single_members(refused: Refusals, names: tuple[str, ...]) -> None:
-    """Refuse applicants who are the only usable ones of their group."""
-    if not names:
-        return
-    columns = (refused.table[name].to_pylist() for name in names)
-    members = np.array([", ".join(map(str, row)) for row in zip(*columns, strict=True)], np.object_)
-    rows = np.flatnonzero(refused.usable)
-    of_row = members[rows].astype(np.str_)
-    _, place, n = np.unique(of_row, return_inverse=True, return_counts=True)
-    alone = rows[n[place] == 1]
-    refused.add_each(
-        alone,
-        "the group ",
-        [shortened(members[row]) for row in alone],
-        " has no other applicant, and a group needs two; merge it with another",
-    )
-
-
-def _check_features_are_not_answers(history: PastApplications, source: str) -> None:
-    """Raise if a column that is a feature by default repeats the decision or the outcome."""
-    everyone = np.ones(history.accepted.size, np.bool_)
-    for what, rows, truth in (
-        ("decision", everyone, history.accepted),
-        ("outcome", history.accepted, history.good[history.accepted]),
-    ):
-        if truth.size < _ENOUGH_ROWS or truth.all() or not truth.any():
-            continue
-        for name in history.columns.names or ():
-            values = history.table[name].filter(rows).combine_chunks().dictionary_encode()
-            codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-            alike = np.array_equal(codes == codes[0], truth == truth[0])
-            if len(values.dictionary) == 2 and alike:
-                raise InputError(
-                    f"the column {name!r} of {source} repeats the {what} in every row, which is "
-                    f"unknown when deciding; name its role in [columns], or list the features "
-                    f"to use in [columns] features."
-                )
-
-
-def _past(
-    refused: Refusals, config: Config
-) -> tuple[NDArray[np.str_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return outcomes, who was accepted, and which outcomes are not read.
-
-    Outcomes of rejected applicants are not read. Rows of others are refused if their outcome and
-    the past decision do not fit.
-    """
-    roles, table = config.roles, refused.table
-    states = outcome_states(table[roles.outcome], config.labels)
-    if roles.accepted is None:
-        _refuse_outcomes(states, refused, config)
-        return states, np.isin(states, ("good", "bad")), np.zeros(states.size, np.bool_)
-    decision = truth_values(table[roles.accepted])
-    texts = table[roles.accepted].to_pylist()
-    unread = (decision == "no") & (states != "")
-    states = np.where(decision == "no", "", states)
-    _refuse_outcomes(states, refused, config)
-    odd = np.flatnonzero(np.isin(decision, ("?", "")))
-    refused.add_each(
-        odd,
-        f"{roles.accepted!r} must be {TRUTH_VALUES}, got ",
-        ["nothing" if texts[row] is None else shortened(texts[row]) for row in odd],
-    )
-    pending = np.flatnonzero((decision == "yes") & (states == ""))
-    refused.add(pending, "the applicant was accepted and has no outcome yet")
-    return states, decision == "yes", unread
-
-
-def _refuse_outcomes(states: NDArray[np.str_], refused: Refusals, config: Config) -> None:
-    """Refuse rows with an unknown label, or with the label for outcomes never to be known."""
-    unknown = np.flatnonzero(states == "?")
-    values = refused.table[config.roles.outcome].to_pylist()
-    refused.add_each(
-        unknown,
-        "the outcome ",
-        [shortened(values[row]) for row in unknown],
-        f" is none of the labels in [outcomes]: {config.labels.listed()}",
-    )
-    refused.add(
-        np.flatnonzero(states == "indeterminate"),
-        "the outcome will never be known, so it teaches nothing",
-    )
-
-
 def _report(
     program: str,
     alpha: float | None,
@@ -426,10 +214,7 @@ def _report(
     json: bool,
 ) -> None:
     """Print what was recorded, or without a checkpoint what would be."""
-    n_accepted, n_good = int(history.accepted.sum()), int(history.good.sum())
-    n, n_refused = len(history.accepted), len(history.refused)
-    left_out = {column.name: column.left_out for column in history.found if column.left_out}
-    suspect = _mostly_bad(n_good, n_accepted, alpha, config)
+    suspect = _mostly_bad(int(history.good.sum()), int(history.accepted.sum()), alpha, config)
     words = dict.fromkeys(column.word for column in history.found if column.word)
     hints = [
         f"If {shortened(word)} means that a value is missing, add it to missing_values in "
@@ -443,31 +228,12 @@ def _report(
             "which missing outcomes count as bad, such as 12, or to 'never'"
             + ("." if checkpoint is None else ", and start another program (--program) with it.")
         )
-    refused = refused_counts(history.refused, place)
     planned = {} if checkpoint is not None else _planned(history, config)
     if json:
         print_json(
             {
                 "program": program,
-                "people": n,
-                "accepted": n_accepted,
-                "good": n_good,
-                "bad": n_accepted - n_good,
-                "outcomes_not_read": history.n_unread,
-                "refused": n_refused,
-                "refused_rows": refused["file"],
-                "reasons": refused["reasons"],
-                "features": [
-                    {
-                        "column": column.name,
-                        "kind": column.kind,
-                        "values": column.values,
-                        "missing": column.missing,
-                    }
-                    for column in history.found
-                    if not column.left_out
-                ],
-                "left_out": left_out,
+                **history.as_dict(place),
                 "groups": list(config.roles.groups),
                 "notes": [*notes, *suspect, *hints],
                 "checkpoint": checkpoint,
@@ -479,12 +245,12 @@ def _report(
         f"Program {program!r} is recorded."
         if checkpoint is not None
         else f"Nothing is recorded. Without --check, program {program!r} would be:",
-        f"{people(n)}: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
-        f"{n - n_accepted:,} rejected",
+        *history.lines(),
+        *suspect,
+        *refused_message(refused_counts(history.refused, place)),
+        *hints,
+        *columns_message(history.found, "in [columns]"),
     ]
-    if history.n_unread:
-        lines.append(f"Not read: {counted(history.n_unread, 'outcome')} of rejected applicants")
-    lines += [*suspect, *refused_message(refused), *hints, *_columns_message(history.found)]
     if config.roles.groups:
         lines.append(f"Groups: {', '.join(config.roles.groups)}")
     if planned:
@@ -553,36 +319,3 @@ def _mostly_bad(n_good: int, n: int, alpha: float | None, config: Config) -> lis
         f"{100 * (n - n_good) / n:.3g} % of the outcomes are bad{bound}; check in [outcomes] that "
         f"good = {labels} is right"
     ]
-
-
-def _columns_message(found: list[FoundColumn]) -> list[str]:
-    r"""Return the columns that decisions use as a table, and those that they do not use.
-
-    Examples
-    --------
-    >>> income = FoundColumn("income", "number", "501 to 9,820", 12)
-    >>> empty = FoundColumn("phone", "", "", 3000, "is empty in every row")
-    >>> print(*_columns_message([income, empty]), sep="\n")
-    Feature  Kind    Values        Missing
-    income   number  501 to 9,820       12
-    Left out:
-      'phone' is empty in every row
-    """
-    used = [column for column in found if not column.left_out]
-    rows = [("Feature", "Kind", "Values", "Missing")]
-    rows += [
-        (column.name, column.kind, column.values, f"{column.missing:,}" if column.missing else "–")
-        for column in used
-    ]
-    wide = [max(len(row[at]) for row in rows) for at in range(4)]
-    lines = [
-        f"{name:{wide[0]}}  {kind:{wide[1]}}  {values:{wide[2]}}  {missing:>{wide[3]}}"
-        for name, kind, values, missing in rows
-    ]
-    left_out = [
-        f"  {column.name!r} {column.left_out}"
-        + ("; to use it, list all features in [columns]" if column.kind == "number" else "")
-        for column in found
-        if column.left_out
-    ]
-    return [*lines, *(["Left out:", *left_out] if left_out else [])]

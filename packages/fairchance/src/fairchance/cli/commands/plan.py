@@ -16,8 +16,13 @@ from fairchance.errors import InputError
 from fairchance.words import amount, share
 
 if TYPE_CHECKING:  # slow to import
+    from fairchance.cli.files.histories import PastApplications
+    from fairchance.ledger.config import Labels
+    from fairchance.simulate.people import Table
     from fairchance.simulate.plan import UntilCertified
     from fairchance.simulate.streams import Stream
+
+_SHOWN = 5  # values of an outcome in a sentence
 
 
 def plan(
@@ -87,7 +92,6 @@ def plan(
         least, most = _delay(delay, rounds)
         if patience is None and most:
             patience = most + 1
-        from fairchance.cli.files.planned_history import read_history  # noqa: PLC0415
         from fairchance.simulate.feedback import Between  # noqa: PLC0415
         from fairchance.simulate.plan import Plan  # noqa: PLC0415
         from fairchance.simulate.plan import plan as make_plan  # noqa: PLC0415
@@ -100,20 +104,13 @@ def plan(
 
         console, about = Console(), None
         if history is not None:
-            columns = names(features)
-            past = read_history(
-                history,
-                outcome=outcome,
-                group=group,
-                good=good_outcome,
-                features=columns,
-                accepted=accepted,
-            )
-            stream: Stream = Resampled(past.table, people, rounds)
+            past = read_past(history, outcome, group, accepted, good_outcome, names(features))
+            table = accepted_table(past, history, outcome, group)
+            stream: Stream = Resampled(table, people, rounds)
             n_drawn = people * (rounds + 1)
             about = past.as_dict() | {"people_drawn": n_drawn}
             for line in (
-                [] if json else [*past.lines(), *repeated_rows_remarks(len(past.table), n_drawn)]
+                [] if json else [*_lines(past), *repeated_rows_remarks(len(table), n_drawn)]
             ):
                 console.print(line, soft_wrap=True)
         else:
@@ -134,6 +131,125 @@ def plan(
             estimates = make_plan(wanted, jobs=jobs, progress=progress)
         late = Late(least, most, maturity, patience)
         print_plan(console, estimates, json, about, late)
+
+
+def read_past(
+    path: Path, outcome: str, group: str, accepted: str, good: str, features: tuple[str, ...]
+) -> PastApplications:
+    """Read a history as ``init`` does, but without a configuration and without ids."""
+    from fairchance.cli.files.histories import past_applications  # noqa: PLC0415 - slow
+    from fairchance.cli.files.refusals import commonest  # noqa: PLC0415
+    from fairchance.cli.files.rows import check_there  # noqa: PLC0415
+    from fairchance.cli.files.tables import Sent, read_sent  # noqa: PLC0415
+    from fairchance.extras import arrow  # noqa: PLC0415
+    from fairchance.ledger.config import MISSING, Config, Roles  # noqa: PLC0415
+
+    roles = [outcome, group, *([accepted] if accepted else [])]
+    # The group is a feature of every plan.
+    others = tuple(dict.fromkeys(name for name in features if name != group))
+    if len({*roles}) < len(roles) or {*roles} & {*others} or (features and not others):
+        raise InputError(
+            "--outcome, --group, --accepted and --features must name different columns, got "
+            f"{', '.join(map(repr, [*roles, *features]))}; name each one once."
+        )
+    sent = read_sent(str(path), text=roles)
+    check_there(sent.table, roles, path.name)
+    row = "row"
+    while row in sent.table.column_names:
+        row += "_"
+    ids = arrow().array(map(str, range(sent.table.num_rows)), arrow().string())
+    config = Config(
+        source="the options",
+        name="plan",
+        roles=Roles(row, outcome, accepted or None, (group,), others),
+        texts=(),
+        missing_values=(),
+        missing=MISSING[0],
+        labels=_labels(sent.table, outcome, accepted, good),
+        settings={"kind": "certified"},
+        limits={},
+        checks={},
+    )
+    with_ids = Sent(sent.table.append_column(row, ids), sent.as_written)
+    past = past_applications(with_ids, config, path.name)
+    n_good, n_refused = past.good.sum(), len(past.refused)
+    if 2 * n_refused > sent.table.num_rows or not 0 < n_good < past.accepted.sum():
+        raise InputError(
+            f"{n_refused:,} of {sent.table.num_rows:,} rows of {path.name} are refused, "
+            f"{commonest(past.refused)}; a plan needs half of the rows, and good and bad outcomes "
+            f"among them, so correct the file or the options."
+        )
+    return past
+
+
+def _labels(table: Any, outcome: str, accepted: str, good: str) -> Labels:
+    """Return which of the two outcomes of applicants who were not rejected is good."""
+    from fairchance.cli.files.rows import truth_values  # noqa: PLC0415 - slow
+    from fairchance.extras import arrow  # noqa: PLC0415
+    from fairchance.ledger.config import Labels  # noqa: PLC0415
+
+    column = table[outcome]
+    if accepted:
+        column = column.filter(arrow().array(truth_values(table[accepted]) != "no"))
+    known = sorted({*map(Labels.canonical, column.drop_null().unique().to_pylist())})
+    if len(known) != 2:
+        shown = ", ".join(map(repr, known[:_SHOWN])) + ", …" * (len(known) > _SHOWN)
+        raise InputError(
+            f"the outcome {outcome!r} (--outcome) must have exactly two values where it is known, "
+            f"got {len(known)}{': ' * bool(known)}{shown}; leave unknown outcomes empty, or merge "
+            f"some values."
+        )
+    clear = known in (["0", "1"], ["false", "true"])
+    best = Labels.canonical(good) if good or not clear else known[1]
+    if best not in known:
+        raise InputError(
+            f"the outcome {outcome!r} has the values {known[0]!r} and {known[1]!r}; name the good "
+            f"one with --good-outcome, got {good!r}."
+        )
+    (bad,) = {*known} - {best}
+    return Labels((best,), (bad,))
+
+
+def accepted_table(past: PastApplications, path: Path, outcome: str, group: str) -> Table:
+    """Return the accepted applicants, with features as numbers; text becomes columns of 0 and 1."""
+    import numpy as np  # noqa: PLC0415 - slow
+
+    from fairchance.people.columns import TableColumns  # noqa: PLC0415
+    from fairchance.simulate.people import Table  # noqa: PLC0415
+
+    rows = past.table.filter(past.accepted)
+    X = rows.select(list(past.columns.names or ()))
+    columns = TableColumns.of(X)
+    numbers, expansion = columns.codes(X), columns.expansion(allow_missing=False)
+    titles = [X.column_names[at] for at in columns.kept]
+    if expansion is not None:
+        owners = [titles[at] for at in expansion.owners]
+        titles = [f"{name} {owners[:at].count(name)}" for at, name in enumerate(owners)]
+        numbers = expansion.numbers(numbers)
+    return Table(
+        name=path.stem,
+        source=f"{rows.num_rows:,} rows of the file {path.name}; groups are the values of {group}, "
+        f"outcomes those of {outcome}.",
+        features=tuple(titles),
+        X=numbers.astype(np.float64, copy=False),
+        group=np.array(rows[group].to_pylist(), np.str_),
+        outcome=past.good[past.accepted].astype(np.int8),
+    )
+
+
+def _lines(past: PastApplications) -> list[str]:
+    """Describe the rows and columns of a history that are used, and those that are not."""
+    from fairchance.cli.files.histories import columns_message  # noqa: PLC0415 - slow
+    from fairchance.cli.files.refusals import refused_counts, refused_message  # noqa: PLC0415
+
+    lines = [*past.lines(), *refused_message(refused_counts(past.refused, None))]
+    lines += columns_message(past.found, "with --features")
+    if not past.accepted.all():
+        lines.append(
+            "Planned as if all applicants were like the accepted ones; if others are worse, it "
+            "takes longer and costs more."
+        )
+    return lines
 
 
 def _delay(text: str, rounds: int) -> tuple[int, int]:

@@ -1,0 +1,307 @@
+"""Read a history for ``init`` and ``plan``: past applications, their decisions and outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.cli.files.kinds import FoundColumn, find_columns, with_codes_as_text
+from fairchance.cli.files.refusals import Refusals, commonest, refused_counts
+from fairchance.cli.files.rows import (
+    TRUTH_VALUES,
+    check_there,
+    outcome_states,
+    split_rows,
+    text_columns,
+    truth_values,
+)
+from fairchance.cli.files.tables import Sent, file_name, read_sent
+from fairchance.cli.input_checks import refuse_ambiguous_ids
+from fairchance.errors import InputError
+from fairchance.extras import arrow
+from fairchance.words import counted, people, shortened
+
+if TYPE_CHECKING:
+    from fairchance.ledger.config import Config
+    from fairchance.ledger.encoding import FeatureColumns
+
+__all__ = ["PastApplications", "columns_message", "past_applications", "read_history"]
+
+_ENOUGH_ROWS = 30  # so that columns do not agree by chance
+
+
+@dataclass(frozen=True)
+class PastApplications:
+    """The usable rows of a history.
+
+    Attributes
+    ----------
+    table, columns
+        The rows, and their features.
+    found
+        A description of all columns without another role.
+    accepted, good
+        Which applicants were accepted, and which of them were good.
+    n_unread
+        Outcomes of rejected applicants, which are not read.
+    refused
+        The refused rows.
+    """
+
+    table: Any
+    columns: FeatureColumns
+    found: list[FoundColumn]
+    accepted: NDArray[np.bool_]
+    good: NDArray[np.bool_]
+    n_unread: int
+    refused: Refusals
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """The features that are missing for some applicant."""
+        names = self.columns.names or ()
+        return tuple(name for name in names if _n_missing(self.table[name]))
+
+    def lines(self) -> list[str]:
+        """Describe the applicants, and outcomes that are not read."""
+        n, n_accepted, n_good = self.accepted.size, int(self.accepted.sum()), int(self.good.sum())
+        lines = [
+            f"{people(n)}: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
+            f"{n - n_accepted:,} rejected"
+        ]
+        if self.n_unread:
+            lines.append(f"Not read: {counted(self.n_unread, 'outcome')} of rejected applicants")
+        return lines
+
+    def as_dict(self, place: str | None = None) -> dict[str, Any]:
+        """Return the counts and columns as plain data; ``place`` is the file of refused rows."""
+        n_accepted, n_good = int(self.accepted.sum()), int(self.good.sum())
+        refused = refused_counts(self.refused, place)
+        return {
+            "people": self.accepted.size,
+            "accepted": n_accepted,
+            "good": n_good,
+            "bad": n_accepted - n_good,
+            "outcomes_not_read": self.n_unread,
+            "refused": refused["rows"],
+            "refused_rows": refused["file"],
+            "reasons": refused["reasons"],
+            "features": [
+                {
+                    "column": column.name,
+                    "kind": column.kind,
+                    "values": column.values,
+                    "missing": column.missing,
+                }
+                for column in self.found
+                if not column.left_out
+            ],
+            "left_out": {column.name: column.left_out for column in self.found if column.left_out},
+        }
+
+
+def _n_missing(column: Any) -> int:
+    return int(arrow("compute").sum(column.is_null(nan_is_null=True)).as_py() or 0)
+
+
+def read_history(source: str, config: Config) -> PastApplications:
+    """Read the usable rows of a file."""
+    sent = read_sent(source, text=(*text_columns(config.roles), *config.texts))
+    return past_applications(sent, config, file_name(source))
+
+
+def past_applications(sent: Sent, config: Config, shown: str) -> PastApplications:
+    """Return the usable rows of a table; ``shown`` is its name in messages."""
+    roles = config.roles
+    table = with_codes_as_text(sent.table, sent.as_written)
+    needed = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
+    if roles.accepted is not None and roles.accepted not in table.column_names:
+        raise InputError(
+            f"{shown} has no column {roles.accepted!r}, which [columns] accepted names; name the "
+            f"column of past decisions, or remove the key if all applicants with an outcome were "
+            f"accepted."
+        )
+    check_there(table, [*needed, *roles.groups, *config.texts], shown)
+    check_there(table, roles.features, shown)
+    columns, found = find_columns(
+        table,
+        config.features(table.column_names),
+        chosen=roles.features,
+        texts=config.texts,
+        missing=config.missing_values,
+        source=shown,
+    )
+    ready, refused = split_rows(
+        table,
+        roles,
+        columns,
+        missing=() if config.missing == "refuse" else columns.names or (),
+        missing_values=config.missing_values,
+        why_not_missing="and [columns] missing = 'refuse' takes no such row",
+        source=shown,
+        as_written=sent.as_written,
+    )
+    before = refused.usable
+    refuse_ambiguous_ids(ready[roles.id].to_pylist(), roles.id, refused)
+    states, taken, unread = _past(refused, config)
+    _refuse_single_members(refused, roles.groups)
+    usable = refused.usable
+    if not usable.any():
+        raise InputError(
+            f"no row of {shown} can be used, {commonest(refused)}; correct the file, or what "
+            f"is said about its columns and outcomes."
+        )
+    history = PastApplications(
+        ready.filter(usable[before]),
+        columns,
+        found,
+        taken[usable],
+        states[usable] == "good",
+        int(unread[usable].sum()),
+        refused,
+    )
+    _check_outcomes(history, config, shown, unknown=bool((states == "?").any()))
+    if not roles.features:
+        _check_features_are_not_answers(history, shown)
+    return history
+
+
+def _check_outcomes(
+    history: PastApplications, config: Config, source: str, *, unknown: bool
+) -> None:
+    """Raise if all outcomes are the same and that is a mistake, or the classifier cannot start."""
+    good = history.good[history.accepted]
+    is_certified = config.settings["kind"] == "certified"  # starts with any history
+    if not good.size or 0 < good.sum() < good.size or (is_certified and not unknown):
+        return
+    why = ""
+    if len(history.refused):
+        were = counted(len(history.refused), "row was", "rows were")
+        why = f"; {were} refused, {commonest(history.refused, 1)}"
+    instead = "" if is_certified else ", or choose kind = 'certified', which starts without them"
+    raise InputError(
+        f"all {good.size:,} accepted applicants of {source} are {'good' if good[0] else 'bad'}, "
+        f"and learning needs both{why}; add the others, or correct [outcomes]{instead}."
+    )
+
+
+def _refuse_single_members(refused: Refusals, names: tuple[str, ...]) -> None:
+    """Refuse applicants who are the only usable ones of their group."""
+    if not names:
+        return
+    columns = (refused.table[name].to_pylist() for name in names)
+    members = np.array([", ".join(map(str, row)) for row in zip(*columns, strict=True)], np.object_)
+    rows = np.flatnonzero(refused.usable)
+    of_row = members[rows].astype(np.str_)
+    _, place, n = np.unique(of_row, return_inverse=True, return_counts=True)
+    alone = rows[n[place] == 1]
+    refused.add_each(
+        alone,
+        "the group ",
+        [shortened(members[row]) for row in alone],
+        " has no other applicant, and a group needs two; merge it with another",
+    )
+
+
+def _check_features_are_not_answers(history: PastApplications, source: str) -> None:
+    """Raise if a column that is a feature by default repeats the decision or the outcome."""
+    everyone = np.ones(history.accepted.size, np.bool_)
+    for what, rows, truth in (
+        ("decision", everyone, history.accepted),
+        ("outcome", history.accepted, history.good[history.accepted]),
+    ):
+        if truth.size < _ENOUGH_ROWS or truth.all() or not truth.any():
+            continue
+        for name in history.columns.names or ():
+            values = history.table[name].filter(rows).combine_chunks().dictionary_encode()
+            codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            alike = np.array_equal(codes == codes[0], truth == truth[0])
+            if len(values.dictionary) == 2 and alike:
+                raise InputError(
+                    f"the column {name!r} of {source} repeats the {what} in every row, which is "
+                    f"unknown when deciding; name it as the column of decisions or outcomes, or "
+                    f"list the features without it."
+                )
+
+
+def _past(
+    refused: Refusals, config: Config
+) -> tuple[NDArray[np.str_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return outcomes, who was accepted, and which outcomes are not read.
+
+    Outcomes of rejected applicants are not read. Rows of others are refused if their outcome and
+    the past decision do not fit.
+    """
+    roles, table = config.roles, refused.table
+    states = outcome_states(table[roles.outcome], config.labels)
+    if roles.accepted is None:
+        _refuse_outcomes(states, refused, config)
+        return states, np.isin(states, ("good", "bad")), np.zeros(states.size, np.bool_)
+    decision = truth_values(table[roles.accepted])
+    texts = table[roles.accepted].to_pylist()
+    unread = (decision == "no") & (states != "")
+    states = np.where(decision == "no", "", states)
+    _refuse_outcomes(states, refused, config)
+    odd = np.flatnonzero(np.isin(decision, ("?", "")))
+    refused.add_each(
+        odd,
+        f"{roles.accepted!r} must be {TRUTH_VALUES}, got ",
+        ["nothing" if texts[row] is None else shortened(texts[row]) for row in odd],
+    )
+    pending = np.flatnonzero((decision == "yes") & (states == ""))
+    refused.add(pending, "the applicant was accepted and has no outcome yet")
+    return states, decision == "yes", unread
+
+
+def _refuse_outcomes(states: NDArray[np.str_], refused: Refusals, config: Config) -> None:
+    """Refuse rows with an unknown label, or with the label for outcomes never to be known."""
+    unknown = np.flatnonzero(states == "?")
+    values = refused.table[config.roles.outcome].to_pylist()
+    refused.add_each(
+        unknown,
+        "the outcome ",
+        [shortened(values[row]) for row in unknown],
+        f" is none of the labels in [outcomes]: {config.labels.listed()}",
+    )
+    refused.add(
+        np.flatnonzero(states == "indeterminate"),
+        "the outcome will never be known, so it teaches nothing",
+    )
+
+
+def columns_message(found: list[FoundColumn], where: str) -> list[str]:
+    r"""Return the columns that decisions use as a table, and those that they do not use.
+
+    ``where`` says where features are listed, as part of a sentence.
+
+    Examples
+    --------
+    >>> income = FoundColumn("income", "number", "501 to 9,820", 12)
+    >>> empty = FoundColumn("phone", "", "", 3000, "is empty in every row")
+    >>> print(*columns_message([income, empty], "in [columns]"), sep="\n")
+    Feature  Kind    Values        Missing
+    income   number  501 to 9,820       12
+    Left out:
+      'phone' is empty in every row
+    """
+    used = [column for column in found if not column.left_out]
+    rows = [("Feature", "Kind", "Values", "Missing")]
+    rows += [
+        (column.name, column.kind, column.values, f"{column.missing:,}" if column.missing else "–")
+        for column in used
+    ]
+    wide = [max(len(row[at]) for row in rows) for at in range(4)]
+    lines = [
+        f"{name:{wide[0]}}  {kind:{wide[1]}}  {values:{wide[2]}}  {missing:>{wide[3]}}"
+        for name, kind, values, missing in rows
+    ]
+    left_out = [
+        f"  {column.name!r} {column.left_out}"
+        + (f"; to use it, list all features {where}" if column.kind == "number" else "")
+        for column in found
+        if column.left_out
+    ]
+    return [*lines, *(["Left out:", *left_out] if left_out else [])]
