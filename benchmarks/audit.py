@@ -110,7 +110,7 @@ def play(setting: Setting, method: str, table: Table, seed: int) -> tuple[Decisi
             sensitive_features=past.people.group,
         )
         rounds = list(run(classifier, world))
-        log = decision_log(rounds, coins=certified, mean_acceptance=classifier.mean_acceptance)
+        log = decision_log(rounds, coins=certified)
     return log, np.concatenate([1.0 - one.applicants.outcome for one in rounds])
 
 

@@ -16,7 +16,6 @@ from fairchance import Revenue, Utility
 from fairchance.audit import DecisionLog, evaluate
 from fairchance.audit.estimates import (
     ESTIMATORS,
-    bootstrap,
     estimators,
     fit_bad,
     named,
@@ -32,7 +31,7 @@ def random_log(rng, n=60, **options):
     p = rng.uniform(0.05, 1.0, n)
     accepted = rng.random(n) < p
     outcome = np.where(accepted, rng.random(n) < 0.6, np.nan)
-    return DecisionLog(accepted, p, outcome, mixture=rng.uniform(0.2, 1, n), **options)
+    return DecisionLog(accepted, p, outcome, **options)
 
 
 @given(SEEDS)
@@ -45,14 +44,13 @@ def test_estimates_are_their_formulas(seed):
     terms, allowed = row_sums(log, pi, bad, model)
     assert allowed == ESTIMATORS
     n = len(log)
-    weighted = {"ips": log.propensity, "mixture": log.mixture, "self_normalised": log.propensity}
     expected = {}
-    for name, p in weighted.items():
+    for name in ("ips", "self_normalised"):
         mass = mass_bad = 0.0
         for i in range(n):
             if log.accepted[i]:
-                mass += pi[i] / p[i]
-                mass_bad += pi[i] / p[i] * (log.outcome[i] == 0)
+                mass += pi[i] / log.propensity[i]
+                mass_bad += pi[i] / log.propensity[i] * (log.outcome[i] == 0)
         earned = utility.gain_good * (mass - mass_bad) + utility.gain_bad * mass_bad
         expected[name] = (mass_bad / pi.sum(), earned / n)
         if name == "self_normalised":
@@ -82,7 +80,6 @@ def runs_of(seed, runs, sizes, logging, model=None, *, ignore=False, with_errors
     for rng in rngs(seed, runs):
         logged = play(rng, sizes, logging)
         log = logged.log
-        log.mixture = (np.array(sizes) / sum(sizes) @ logged.propensities)[logged.cell]
         if ignore:
             log.propensity = np.full(len(log), log.accepted.mean())
         f = None if model is None else model(logged, rng)
@@ -155,41 +152,15 @@ def test_doubly_robust_estimates_with_fitted_trees_have_no_bias(logging):
     assert rates[0] < 0.95 * rates[1]
 
 
-@pytest.mark.parametrize(
-    ("name", "logging"), [("self_normalised", selective), ("mixture", adaptive)]
-)
-def test_the_bias_of_ratio_estimates_shrinks_with_the_log(name, logging):
-    """They divide by a sum that is random, or by a mean that knows the future."""
-    few, _ = runs_of(3, 4000, [4] * 4, logging, with_errors=False)
-    many, _ = runs_of(4, 1000, [64] * 4, logging, with_errors=False)
+def test_the_bias_of_the_self_normalised_estimate_shrinks_with_the_log():
+    """It divides by a sum that is random."""
+    few, _ = runs_of(3, 4000, [4] * 4, selective, with_errors=False)
+    many, _ = runs_of(4, 1000, [64] * 4, selective, with_errors=False)
     for what in ("false_discovery_rate", "profit"):
-        off, error = bias(few, (what, name))
-        later, later_error = bias(many, (what, name))
+        off, error = bias(few, (what, "self_normalised"))
+        later, later_error = bias(many, (what, "self_normalised"))
         assert abs(off) > ALARM * error  # with 16 applicants there is a bias
         assert abs(later) < abs(off) / 4 + ALARM * later_error  # with 256 it is a small part
-
-
-def test_the_mixture_has_less_noise_than_the_logged_probability():
-    values, _ = runs_of(5, 300, [100] * 4, adaptive, with_errors=False)
-    for what in ("false_discovery_rate", "profit"):
-        assert values[what, "mixture"].std() < 0.85 * values[what, "ips"].std()
-
-
-def test_a_bootstrap_has_the_spread_of_the_standard_error(rng):
-    logged = play(rng, [100] * 6)
-    terms, allowed = row_sums(logged.log, POLICY[logged.cell], logged.bad, None)
-    by_person = named(bootstrap(terms, None, 2000, rng))
-    for (_, name), estimate in estimators(UTILITY).items():
-        if name in allowed:
-            spread = estimate(by_person).std()
-            assert spread == pytest.approx(standard_error(estimate, terms), rel=0.1)
-    # Whole rounds: with one round, a sample is a multiple of it, and no ratio changes.
-    whole = named(bootstrap(terms, np.ones(600, int), 100, rng))
-    np.testing.assert_allclose(whole["pi"] % terms[:, 1].sum(), 0, atol=1e-6)
-    rounds = bootstrap(terms, logged.log.round, 2000, rng)
-    sizes = rounds[:, 0] / 100
-    np.testing.assert_allclose(sizes, sizes.round())
-    assert sizes.std() == pytest.approx(np.sqrt(6), rel=0.1)
 
 
 @pytest.mark.parametrize("enough", [False, True])

@@ -347,7 +347,7 @@ def random_log(rng, n=120, **columns):
     if not accepted.any():
         accepted[np.argmax(p)] = True
     outcome = np.where(accepted, rng.random(n) < 0.7, np.nan)
-    columns = {"round": np.sort(rng.integers(1, 4, n)), "mixture": np.maximum(p, 0.3)} | columns
+    columns = {"round": np.sort(rng.integers(1, 4, n))} | columns
     pi = rng.choice([0.0, 0.3, 1.0], size=n)
     return DecisionLog(accepted, p, outcome, **columns), pi
 
@@ -380,7 +380,7 @@ def test_more_rounds_do_not_change_estimates(seed):
     log_result, finer_result = (evaluate(x, "x0 >= 0.3") for x in (log, finer))
     for measure in MEASURES:
         one, other = log_result.of(measure), finer_result.of(measure)
-        for name in ("ips", "mixture", "self_normalised"):
+        for name in ("ips", "self_normalised"):
             if name in one.estimates:
                 assert one.estimates[name] == pytest.approx(other.estimates[name], nan_ok=True)
         if not (math.isnan(one.low) or math.isnan(other.low)):
@@ -507,32 +507,6 @@ def test_several_policies_share_the_error(rng):
         one, other = both["one"].of(measure), alone.of(measure)
         assert (one.low, one.high) == (other.low, other.high)
     assert both["one"].of("profit").low < evaluate(log, pi).of("profit").low
-
-
-def test_the_mixture_is_for_one_policy_on_all_rounds():
-    """A policy that changes with the logged one would be far off, and so would some rounds."""
-
-    def mistakes(t, _n_bad, _n_accepted):
-        return np.array([0.9, 0.9, 0.1, 0.1]) if t % 2 else np.array([0.1, 0.1, 0.9, 0.9])
-
-    logged = play(np.random.default_rng(0), [2000] * 4, mistakes, score=mistakes)
-    log = logged.log
-    log.mixture = np.full(len(log), 0.5)
-    log.X = logged.cell[:, None].astype(float)
-    changing, fixed = (evaluate(log, rule) for rule in ("score >= 0.5", "x0 >= 2"))
-    assert "mixture" not in changing.of("profit").estimates
-    right = truth([0, 0, 1, 1])["false_discovery_rate"]
-    found = fixed.of("false_discovery_rate").estimates["mixture"]
-    assert found.value == pytest.approx(right, abs=4 * found.standard_error)
-    # What it would say of the recorded score: Σ A·π/p̄ counts nine in ten twice.
-    pi = (log.score >= 0.5).astype(float)
-    terms, _ = row_sums(log, pi, logged.bad, None)
-    assert named(terms.sum(axis=0))["mw"] / pi.sum() > 1.7
-    seen = SimpleNamespace(round=2)
-    later = FixedPolicy(logged)
-    later.rounds_ = (seen,)
-    assert "mixture" in evaluate(log, FixedPolicy(logged)).of("profit").estimates
-    assert "mixture" not in evaluate(log, later).of("profit").estimates
 
 
 # Hidden selection.
@@ -707,6 +681,6 @@ def test_policies_that_cannot_be_read():
     ):
         with pytest.raises(InputError, match=words):
             evaluate(log, policy)
-    for options in ({"bootstrap": -1}, {"utility": {"good": 1}}, {"alpha": 15}):
+    for options in ({"utility": {"good": 1}}, {"alpha": 15}):
         with pytest.raises(InputError, match=next(iter(options))):
             evaluate(log, np.ones(40), **options)

@@ -117,30 +117,6 @@ def test_the_programs_utility_and_bound_are_the_default(url):
     assert found["profit"]["value"] == pytest.approx(rate * (200 * (1 - fdr) - 300 * fdr))
 
 
-def test_the_mixture_over_rounds_is_an_estimator_on_a_complete_ledger(folder):
-    rng = np.random.default_rng(0)
-
-    def people(n):
-        X = rng.normal(size=(n, 2))
-        return X, (rng.random(n) < 1 / (1 + np.exp(-2 - 2 * X[:, 0]))).astype(int)
-
-    ledger = f"sqlite:///{folder}/lender.db"
-    clf = fc.PartialFeedbackClassifier(random_state=0)
-    X, good = people(400)
-    lender = Program.create(ledger, clf, X, good, accepted=X[:, 0] > 0)
-    for _ in range(2):
-        X, good = people(200)
-        decided = lender.decide(X)
-        lender.observe(decided.ids[decided.accepted], good[decided.accepted])
-    words = ("evaluate", ledger, "--policy", "x0 >= 0", "--policy", "score >= 0.7")
-    fixed, changing = done(*words, "--mixture")["policies"]
-    assert "mixture" in measures(fixed)["false_discovery_rate"]["estimates"]
-    assert "mixture" not in measures(changing)["false_discovery_rate"]["estimates"]
-    said = call(*words, "--mixture").stdout
-    assert "mixture of rounds" in said
-    assert "no estimate by the mixture" in said
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
 def test_files_of_all_kinds_give_what_the_function_gives(ending):
     table = logged()
@@ -170,7 +146,7 @@ def test_files_of_all_kinds_give_what_the_function_gives(ending):
 
 def test_json_is_complete_and_the_files_agree_with_it(log):
     words = ("evaluate", "--log", "log.csv", *NAMED, "--score", "s", "--group", "sex")
-    words += ("--policy", "s >= 0.7", "--policy", "income >= 1", "--bootstrap", 20)
+    words += ("--policy", "s >= 0.7", "--policy", "income >= 1")
     result = done(*words, "-o", "all.json")
     assert json.loads(Path("all.json").read_text()) == result["policies"]
     keys = {"policy", "verdict", "identified", "measured", "gaps", "diagnostics", "sensitivity"}
@@ -190,7 +166,6 @@ def test_json_is_complete_and_the_files_agree_with_it(log):
         got = list(table[columns].itertuples(index=False, name=None))
         assert [row[:4] for row in got] == [row[:4] for row in rows]
         assert [row[4] for row in got] == pytest.approx([row[4] for row in rows])
-        assert (table["bootstrap_low"].astype(float) <= table["value"].astype(float)).all()
 
 
 def test_text_says_the_verdict_first_and_assumptions_last(log):
@@ -380,7 +355,6 @@ def test_a_policy_on_a_column_that_the_log_lacks(log):
         (("--log", "none.csv", *POLICY), "none.csv"),
         (("--log", "log.txt", *POLICY), ".csv"),
         (("--log", "log.csv", *NAMED, *POLICY, "--ledger", "sqlite:///x.db"), "--log reads a file"),
-        (("--log", "log.csv", *NAMED, *POLICY, "--mixture"), "--mixture"),
         ((*NAMED, *POLICY), "name it with --log"),
         (POLICY, "needs a ledger"),
         (("--log", "log.csv", *NAMED, *POLICY, "--gain", 3), "give both"),

@@ -7,9 +7,6 @@ Every estimate is a function of a few sums over applicants (``SUMS``):
 estimator          false discovery rate            when to use it
 =================  ==============================  =============================================
 ``ips``            ΣAw·bad / Σπ                    the plainest; its numerator has no bias at all
-``mixture``        the same with w = π/p̄           less noise: p̄ is the mean probability over the
-                                                   policies of all rounds, which must be stored;
-                                                   for a policy that is the same in all of them
 ``self_normalised``  ΣAw·bad / ΣAw                 never leaves [0, 1], needs no model; the default
 ``doubly_robust``  Σ(π·f + Aw·(bad − f)) / Σπ      least noise if the model f of P(bad | x) is good;
                                                    right even if it is not, as p is known
@@ -17,9 +14,9 @@ estimator          false discovery rate            when to use it
 
 Profit is what accepting earns over rejecting, per applicant. It is linear in the same sums.
 
-Where a log covers a policy, all but the mixture are equally close to the truth on real data, so the
-default is the one that needs no model and stays within its range; where it does not, the doubly
-robust one is closest, by the model's word alone (``python -m benchmarks audit``).
+Where a log covers a policy, all are equally close to the truth on real data, so the default is the
+one that needs no model and stays within its range; where it does not, the doubly robust one is
+closest, by the model's word alone (``python -m benchmarks audit``).
 """
 
 from __future__ import annotations
@@ -34,21 +31,20 @@ from fairchance.audit.log import DecisionLog
 from fairchance.audit.models import cross_fitted, few_categories
 from fairchance.core.utility import Utility
 
-__all__ = ["DEFAULT", "ESTIMATORS", "MEASURES", "SUMS", "bootstrap", "estimators", "fit_bad"]
-__all__ += ["named", "row_sums", "standard_error"]
+__all__ = ["DEFAULT", "ESTIMATORS", "MEASURES", "SUMS", "estimators", "fit_bad", "named"]
+__all__ += ["row_sums", "standard_error"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Sums = dict[str, Any]
 
 MEASURES = ("selection_rate", "false_discovery_rate", "profit")
-ESTIMATORS = ("ips", "mixture", "self_normalised", "doubly_robust")
+ESTIMATORS = ("ips", "self_normalised", "doubly_robust")
 DEFAULT = "self_normalised"
-# For each applicant: 1, π, A·w, A·w·bad, both with w = π/p̄, and π·f + A·w·(bad − f).
-SUMS = ("n", "pi", "aw", "awb", "mw", "mwb", "dr")
+# For each applicant: 1, π, A·w, A·w·bad, and π·f + A·w·(bad − f).
+SUMS = ("n", "pi", "aw", "awb", "dr")
 
 _FOLDS = 3
-_REPLICATES = 50  # resamples at a time
 _STEP = 1e-6
 
 
@@ -96,16 +92,11 @@ def row_sums(
     terms[:, 0], terms[:, 1] = 1.0, pi
     terms[a, 2] = pi[a] / log.propensity[a]
     terms[a, 3] = terms[a, 2] * bad[a]
-    allowed = ["ips", "self_normalised"]
-    if log.mixture is not None:
-        terms[a, 4] = pi[a] / log.mixture[a]
-        terms[a, 5] = terms[a, 4] * bad[a]
-        allowed.append("mixture")
-    if model is not None:
-        terms[:, 6] = pi * model
-        terms[a, 6] += terms[a, 2] * (bad[a] - model[a])
-        allowed.append("doubly_robust")
-    return terms, tuple(name for name in ESTIMATORS if name in allowed)
+    if model is None:
+        return terms, ESTIMATORS[:-1]
+    terms[:, 4] = pi * model
+    terms[a, 4] += terms[a, 2] * (bad[a] - model[a])
+    return terms, ESTIMATORS
 
 
 def estimators(utility: Utility) -> dict[tuple[str, str], Callable[[Sums], Any]]:
@@ -114,11 +105,9 @@ def estimators(utility: Utility) -> dict[tuple[str, str], Callable[[Sums], Any]]
     return {
         ("selection_rate", DEFAULT): lambda s: s["pi"] / s["n"],
         ("false_discovery_rate", "ips"): lambda s: s["awb"] / s["pi"],
-        ("false_discovery_rate", "mixture"): lambda s: s["mwb"] / s["pi"],
         ("false_discovery_rate", "self_normalised"): lambda s: s["awb"] / s["aw"],
         ("false_discovery_rate", "doubly_robust"): lambda s: s["dr"] / s["pi"],
         ("profit", "ips"): lambda s: (good * s["aw"] + change * s["awb"]) / s["n"],
-        ("profit", "mixture"): lambda s: (good * s["mw"] + change * s["mwb"]) / s["n"],
         ("profit", "self_normalised"): lambda s: (
             s["pi"] / s["n"] * (good + change * s["awb"] / s["aw"])
         ),
@@ -141,32 +130,3 @@ def standard_error(estimate: Callable[[Sums], Any], terms: Floats) -> float:
         ends = [float(estimate(named(sums + sign * step))) for sign in (1, -1)]
         gradient[j] = (ends[0] - ends[1]) / (2 * step[j])
     return float(np.linalg.norm(terms @ gradient))
-
-
-def bootstrap(
-    terms: Floats, rounds: NDArray[np.intp] | None, n: int, rng: np.random.Generator
-) -> Floats:
-    """Return the sums of bootstrap samples, shape (samples, sums).
-
-    Applicants get Poisson weights. With draws of fixed size, in which acceptances of a round depend
-    on each other, whole rounds get them.
-
-    Parameters
-    ----------
-    terms
-        The terms of the sums, a row per applicant.
-    rounds
-        The round of each applicant, if whole rounds are drawn.
-    n
-        Number of samples.
-    rng
-        Draws them.
-    """
-    if rounds is not None:
-        _, code = np.unique(rounds, return_inverse=True)
-        terms = np.stack([np.bincount(code, column) for column in terms.T], axis=1)
-    parts = [
-        rng.poisson(1.0, (min(_REPLICATES, n - first), len(terms))).astype(np.float64) @ terms
-        for first in range(0, n, _REPLICATES)
-    ]
-    return np.concatenate(parts)

@@ -16,7 +16,6 @@ from fairchance.audit.estimates import (
     DEFAULT,
     MEASURES,
     SUMS,
-    bootstrap,
     estimators,
     fit_bad,
     named,
@@ -64,13 +63,10 @@ class Estimate:
     ----------
     value, standard_error
         The estimate, and its standard error.
-    bootstrap
-        The ends of a percentile interval at one look; NaN unless asked for.
     """
 
     value: float
     standard_error: float
-    bootstrap: tuple[float, float] = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
@@ -312,8 +308,6 @@ class Evaluation:
                 "high": row.high,
                 "least": row.least,
                 "most": row.most,
-                "bootstrap_low": estimate.bootstrap[0],
-                "bootstrap_high": estimate.bootstrap[1],
                 "n_people": row.n_people,
                 "n_outcomes": row.n_outcomes,
                 "note": row.note,
@@ -375,7 +369,6 @@ def evaluate(
     alpha: float | None = None,
     confidence: float = 0.95,
     pending: Pending = "cut",
-    bootstrap: int = 0,
     random_state: int = 0,
 ) -> Any:
     """Estimate how a policy would have done, from the decisions that others made.
@@ -398,11 +391,8 @@ def evaluate(
         What happens to outcomes that are not known yet: ``"cut"`` uses rounds before the first one
         that still waits for outcomes; ``"worst"`` uses all rounds for intervals and counts each
         such outcome as the worst for each bound.
-    bootstrap
-        Number of bootstrap samples for a percentile interval of each estimate, for comparison: it
-        is right at one look and for large logs only.
     random_state
-        Seed of the folds of the doubly robust estimate, and of the bootstrap.
+        Seed of the folds of the doubly robust estimate.
 
     Returns
     -------
@@ -426,7 +416,6 @@ def evaluate(
         alpha,
         confidence,
         pending,
-        bootstrap,
         random_state,
     )
     options.check(log)
@@ -447,7 +436,6 @@ class _Options:
     alpha: float | None
     confidence: float
     pending: str
-    bootstrap: int
     random_state: int
 
     def check(self, log: DecisionLog) -> None:
@@ -456,8 +444,6 @@ class _Options:
             raise InputError(f"alpha must be between 0 and 1, got {self.alpha}.")
         if not isinstance(self.utility, Utility):
             raise InputError(f"utility must be one such as Revenue(200, 500), got {self.utility}.")
-        if not isinstance(self.bootstrap, int) or self.bootstrap < 0:
-            raise InputError(f"bootstrap must be a number of samples, got {self.bootstrap}.")
         check_log(log, self.confidence, self.pending)
 
 
@@ -640,29 +626,17 @@ class _Judge:
             nothing = {DEFAULT: Estimate(math.nan, math.nan)}
             return dict.fromkeys(MEASURES, nothing), dict.fromkeys(SUMS, 0.0)
         some = self.log.select(rows)
-        if self.policy.changes or not np.isin(self.log.round, self.log.round[self.complete]).all():
-            some.mixture = None  # Σ p_t·π_t is p̄·Σπ_t only for one π, over the rounds of p̄
         model = None if self.model is None else self.model[rows]
         terms, allowed = row_sums(some, self.policy.pi[rows], self._bad[rows], model)
         sums = terms.sum(axis=0)
-        samples = None
-        if self.options.bootstrap:
-            rng = np.random.default_rng(self.options.random_state)
-            together = some.round if some.drawn.any() else None
-            samples = bootstrap(terms, together, self.options.bootstrap, rng)
         for (measure, name), estimate in estimators(self.options.utility).items():
             if name not in allowed:
                 continue
             with np.errstate(all="ignore"):
                 value = float(estimate(named(sums)))
                 error = standard_error(estimate, terms) if math.isfinite(value) else math.nan
-                ends = (math.nan, math.nan)
-                if samples is not None:
-                    tail = (1 - self.options.confidence) / 2
-                    spread = estimate(named(samples))
-                    ends = tuple(np.nanquantile(spread, [tail, 1 - tail]).tolist())
             value = value if math.isfinite(value) else math.nan
-            found[measure][name] = Estimate(value, error, ends)
+            found[measure][name] = Estimate(value, error)
         return found, {key: float(part) for key, part in named(sums).items()}
 
     def _hardly_covered(self, rows: Rows) -> float:

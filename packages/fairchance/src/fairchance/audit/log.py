@@ -91,7 +91,7 @@ class DecisionLog:
         None means that every acceptance is an independent coin.
     mixture
         Each applicant's mean probability of acceptance over the policies of all rounds, weighted by
-        their numbers of applicants; it needs stored policies.
+        their numbers of applicants; ``unknown`` uses it. It needs stored policies.
     never
         Accepted applicants with an outcome that will never be known.
     erased

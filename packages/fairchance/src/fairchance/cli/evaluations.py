@@ -16,10 +16,9 @@ from fairchance.cli.output import Console, plain_data, print_table
 from fairchance.extras import arrow
 from fairchance.words import counted, percent, percents
 
-__all__ = ["ESTIMATORS", "MEASURES", "NO_MIXTURE", "as_data", "as_table", "estimates_table"]
+__all__ = ["ESTIMATORS", "MEASURES", "as_data", "as_table", "estimates_table"]
 __all__ += [
     "gap_message",
-    "has_mixture",
     "measured_range",
     "measured_value",
     "print_evaluations",
@@ -34,14 +33,9 @@ MEASURES = {
 }
 ESTIMATORS = {
     "ips": "inverse propensity",
-    "mixture": "mixture of rounds",
     "self_normalised": "self-normalised",
     "doubly_robust": "doubly robust",
 }
-NO_MIXTURE = (
-    "There is no estimate by the mixture where a policy differs between rounds, as a cut of the "
-    "recorded score does, or where rounds wait for outcomes."
-)
 UNITS = "Profit counts 1 for a good acceptance and −1 for a bad one; --gain and --loss change this."
 _FEW = 100  # equally weighted outcomes, below which an estimate is rough
 _HEAVY = 20.0  # a weight with which one outcome counts for so many
@@ -157,14 +151,9 @@ def _print_estimators(console: Console, rows: Sequence[Measured], currency: str)
     titles = [""]
     columns = []
     for row in known:
-        each = row.estimates.values()
-        pairs = [(one.value, one.standard_error) for one in each]
+        pairs = [(one.value, one.standard_error) for one in row.estimates.values()]
         titles.append(MEASURES[row.measure])
         columns.append([" ± ".join(shown(row.measure, x, currency) for x in two) for two in pairs])
-        sampled = [shown_range(row.measure, *one.bootstrap, currency) for one in each]
-        if {*sampled} != {"–"}:
-            titles.append("bootstrap, at one look")
-            columns.append(sampled)
     names = [ESTIMATORS[name] for name in known[0].estimates]
     lines = [list(line) for line in zip(names, *columns, strict=True)]
     print_table(console, "Estimators, with standard errors", titles, lines)
@@ -209,11 +198,6 @@ def gap_message(gap: Gap, currency: str) -> str:
         if not math.isnan(gap.ratio_low):
             text += f" ({gap.ratio_low:.2f} to {gap.ratio_high:.2f})"
     return f"{text}."
-
-
-def has_mixture(one: Evaluation) -> bool:
-    """Return whether there is an estimate by the mixture of all rounds' policies."""
-    return "mixture" in one.of("false_discovery_rate").estimates
 
 
 def remarks(one: Evaluation) -> Iterator[str]:

@@ -371,8 +371,9 @@ class Program:
             Return the decisions of the history instead, as round 0. Their probabilities are not on
             record and are estimated from features and groups.
         mixture
-            Add each applicant's mean probability of acceptance over the policies of all rounds.
-            It needs a ``PartialFeedbackClassifier`` or a ``CertifiedClassifier``.
+            Add each applicant's mean probability of acceptance over the policies of all rounds, by
+            which ``unknown`` divides applicants then. It needs a ``PartialFeedbackClassifier`` or a
+            ``CertifiedClassifier``.
         groups
             Whether the log has group values.
 

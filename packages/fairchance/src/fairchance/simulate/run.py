@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -77,12 +77,7 @@ def run(method: Method, world: World) -> Iterator[RoundResult]:
         batch = following
 
 
-def decision_log(
-    results: Iterable[RoundResult],
-    *,
-    coins: bool = False,
-    mean_acceptance: Callable[..., NDArray[np.float64]] | None = None,
-) -> DecisionLog:
+def decision_log(results: Iterable[RoundResult], *, coins: bool = False) -> DecisionLog:
     """Return the decisions of a simulation for ``fairchance.audit``, as a ledger would.
 
     It has the true outcomes of accepted people, whenever they arrive, and no others.
@@ -94,8 +89,6 @@ def decision_log(
     coins
         Whether each acceptance was a coin of its own, as with ``CertifiedClassifier``. Otherwise
         people outside the exploit region are taken for candidates of draws of fixed size.
-    mean_acceptance
-        The method's function of that name, which adds the mean probability over all rounds.
 
     Examples
     --------
@@ -120,18 +113,16 @@ def decision_log(
         return np.concatenate(list(values))
 
     people, decided = [one.applicants.people for one in rounds], [one.decided for one in rounds]
-    X, group = joined(each.X for each in people), joined(each.group for each in people)
     outcomes = (np.where(one.decided.accepted, one.applicants.outcome, np.nan) for one in rounds)
     return DecisionLog(
         joined(each.accepted for each in decided),
         joined(each.propensity for each in decided),
         joined(outcomes),
-        X=X,
-        sensitive_features=group,
+        X=joined(each.X for each in people),
+        sensitive_features=joined(each.group for each in people),
         round=joined(np.full(len(each), each.round) for each in decided),
         score=joined(each.score for each in decided),
         drawn=None if coins else joined(~each.exploit for each in decided),
-        mixture=None if mean_acceptance is None else mean_acceptance(X, sensitive_features=group),
     )
 
 

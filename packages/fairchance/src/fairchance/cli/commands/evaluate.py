@@ -124,18 +124,6 @@ def evaluate(
         float, typer.Option(help="Of all intervals of one measure, over policies, together.")
     ] = 0.95,
     pending: PendingOutcomes = "cut",
-    bootstrap: Annotated[
-        int, typer.Option(min=0, help="Bootstrap samples for an interval at one look.")
-    ] = 0,
-    mixture: Annotated[
-        bool,
-        typer.Option(
-            "--mixture",
-            help="On a ledger with complete rounds only: also estimate with the mean "
-            "probability over all stored policies, for policies that do not read the score; takes "
-            "time.",
-        ),
-    ] = False,
     groups: Groups = True,
     trusted: Trusted = None,
     out: Annotated[
@@ -169,12 +157,12 @@ def evaluate(
                     "--accepted, --propensity, --outcome, --group, --round, --score, --feature and "
                     "--estimated are about a file; name it with --log."
                 )
-            source = _of_ledger(place, ledger, program, groups, mixture, trusted, out, json)
+            source = _of_ledger(place, ledger, program, groups, trusted, out, json)
         else:
-            if place or ledger or program or mixture:
+            if place or ledger or program:
                 raise InputError(
-                    "--log reads a file, and [URL], --ledger, --program and --mixture are about a "
-                    "ledger; leave out one."
+                    "--log reads a file, and [URL], --ledger and --program are about a ledger; "
+                    "leave out one."
                 )
             check_apart("the estimates", out or "-", "the log", [log])
             with progress("reading decisions", json):
@@ -197,7 +185,6 @@ def evaluate(
                 alpha=source.alpha if alpha is None else alpha,
                 confidence=confidence,
                 pending=cast(Any, pending),
-                bootstrap=bootstrap,
             )
         if out is not None:
             evaluations.write_evaluations([*found.values()], out)
@@ -208,8 +195,6 @@ def evaluate(
         console = Console(stderr=out == "-")
         units = evaluations.UNITS if utility is None else ""
         evaluations.print_evaluations(console, [*found.values()], source.currency, units)
-        if mixture and not all(map(evaluations.has_mixture, found.values())):
-            console.print(evaluations.NO_MIXTURE, soft_wrap=True)
         if out not in (None, "-"):
             console.print(f"Estimates: {out}", soft_wrap=True)
 
@@ -281,7 +266,6 @@ def _of_ledger(
     ledger: str | None,
     program: str | None,
     groups: bool,
-    mixture: bool,
     trusted: list[str] | None,
     out: str | None,
     json: bool,
@@ -293,7 +277,7 @@ def _of_ledger(
 
     with progress("reading decisions", json):
         opened = open_program(url, program, None, trusted)
-        log = opened.decision_log(groups=groups, mixture=mixture)
+        log = opened.decision_log(groups=groups)
         summary = summarise(opened.ledger, opened.name, groups=False, trusted=trusted or ())
         good = roles_and_labels(opened)[1].good
     promise = summary.promise
