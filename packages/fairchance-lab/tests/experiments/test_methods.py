@@ -21,7 +21,7 @@ from fairchance import (
 )
 from fairchance.core.budget import ExploitOnly
 from fairchance.errors import InputError
-from fairchance.methods.options import CLASSIFIERS, PARTIAL
+from fairchance.methods.options import CLASSIFIERS, PARTIAL, RESEARCH
 from fairchance.simulate.populations import Lender
 from fairchance.simulate.run import run
 from fairchance_lab.baselines.base import CODE, ICML, OURS, PAPER, RELEASED
@@ -210,6 +210,8 @@ OPTIONS = {  # with the parameters that they set
     "fairness": ("true-positive-rate", {"fairness": TruePositiveRateParity()}),
     "thresholds": ("per-group", {"thresholds": "per_group"}),
     "split": ("cross", {"split": "cross"}),
+    "constraints": ("per-group", {"constraints": "per_group"}),
+    "coverage_reference_size": (50, {"coverage.reference_size": 50}),
     "min_outcomes": (7, {"min_outcomes": 7}),
     "first_round": ("learned", {"first_round": "learned"}),
     "constrain_fit": (True, {"constrain_fit": True}),
@@ -239,7 +241,7 @@ def test_options_reach_the_classifier(key, value, want):
 def test_every_parameter_of_the_classifier_is_an_option():
     """Except those that describe the data, and what the goal and the repetition set."""
     made = {"budget", "checks", "missing_values", "pos_label", "random_state"}
-    assert {*PartialFeedbackClassifier().get_params()} - made <= {*CLASSIFIERS[PARTIAL]}
+    assert {*PartialFeedbackClassifier().get_params()} - made <= {*CLASSIFIERS[PARTIAL], *RESEARCH}
 
 
 @pytest.mark.parametrize(

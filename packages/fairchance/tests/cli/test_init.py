@@ -21,11 +21,10 @@ from cli.lender_files import CERTIFIED, PROGRAM, done, people
 from fairchance.cli.app import app
 from fairchance.cli.files.rows import TRUTH_VALUES
 from fairchance.cli.files.tables import read_table
-from fairchance.errors import InputError
 from fairchance.ledger import Program, SqlLedger, verify
 from fairchance.ledger.config import example_config as shipped_example
 from fairchance.ledger.config import read_config
-from fairchance.methods.options import CLASSIFIERS, LIMITS, build_classifier
+from fairchance.methods.options import CLASSIFIERS, LIMITS
 from sentences import one_sentence
 
 URL = "sqlite:///lender.db"
@@ -242,11 +241,8 @@ def alternatives():
 GOES_WITH = {
     "strategy_beta": 'strategy = "group',
     "strategy_floor": 'strategy = "group',
-    "strategy_reading": 'strategy = "group',
-    "coverage_threshold": "coverage =",
     "fairness_difference": "fairness =",
     "fairness_ratio": "fairness =",
-    "fairness_in": "fairness =",
     "exposure": "amount =",
     "amount": "exposure =",
 }
@@ -876,12 +872,3 @@ def test_program_with_gaps_decides_verifies_and_learns(tmp_path, kind):
     assert result[gone].str.contains("missing debt").any()
     assert not result[~gone].str.contains("missing debt").any()
     assert decided["score"][gone].mean() < decided["score"][~gone].mean() - 0.02
-
-
-def test_constrained_fit_needs_the_logistic_learner():
-    """Otherwise the first round that learns would fail, long after the program was started."""
-    settings = {"kind": "partial-feedback", "seed": 0, "constrain_fit": True}
-    for word in ("default", "logistic"):
-        assert build_classifier(settings | {"learner": word}, {}).constrain_fit
-    with pytest.raises(InputError, match=r"constrain_fit .* learner = 'gradient-boosting'"):
-        build_classifier(settings | {"learner": "gradient-boosting"}, {})

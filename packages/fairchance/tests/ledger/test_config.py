@@ -133,16 +133,9 @@ CERTIFIED = [
     ("floor = 0.05\npatience = 4\nmonitor = 0", {"floor": 0.05, "patience": 4, "monitor": 0}),
 ]
 PARTIAL = [
-    ("alpha = 0.2", {"budget": fc.FdrBudget(alpha=0.2)}),
     (
-        "alpha = 0.2\nalpha_exploit = 0.1\nmin_selection_rate = 0.3",
-        {"budget": fc.FdrBudget(alpha=0.2, exploit=0.1, min_selection_rate=0.3)},
-    ),
-    ('coverage = "mean-past-score"', {"coverage": fc.MeanPastScore()}),
-    ('coverage = "sum-of-g"', {"coverage": fc.SumOfG()}),
-    (
-        'coverage = "summed-acceptance"\ncoverage_threshold = 0.7',
-        {"coverage": fc.SummedAcceptance(0.7)},
+        "alpha = 0.2\nmin_selection_rate = 0.3",
+        {"budget": fc.FdrBudget(alpha=0.2, min_selection_rate=0.3)},
     ),
     ('fairness = "selection-rate"', {"fairness": fc.SelectionRateParity()}),
     (
@@ -157,30 +150,9 @@ PARTIAL = [
     ('fairness = "false-discovery-rate"', {"fairness": fc.FalseDiscoveryRateParity()}),
     ('fairness = "false-omission-rate"', {"fairness": fc.FalseOmissionRateParity()}),
     ('thresholds = "per-group"', {"thresholds": "per_group"}),
-    ('constraints = "per-group"', {"constraints": "per_group"}),
-    ('split = "cross"\nweights = "none"', {"split": "cross", "weights": "none"}),
-    ("weight_cap = 5.0\nmin_outcomes = 30", {"weight_cap": 5.0, "min_outcomes": 30}),
-    ('weight_cap = "none"', {"weight_cap": None}),
-    (
-        'fairness = "selection-rate"\nfairness_in = "thresholds"',
-        {"fairness": fc.SelectionRateParity()},
-    ),
     ("coverage_threshold = 0.7", {"coverage": fc.SummedAcceptance(0.7)}),
-    ("coverage_reference_size = 50", {"coverage": fc.SummedAcceptance(reference_size=50)}),
-    (
-        'strategy = "group-share"\nstrategy_reading = "product"\nstrategy_beta = 0.2',
-        {"strategy": fc.GroupShare(fc.ScoreWeighted(0.2), "product")},
-    ),
     ("strategy_floor = 0.01", {"strategy": fc.ScoreWeighted(floor=0.01)}),
-    (
-        "alpha_exploit_start = 0.05\nalpha_exploit_power = 0.3\nslack = 0\nreserve = 0.02",
-        {"budget": fc.FdrBudget(exploit=fc.PowerSchedule(0.05, 0.3), slack=0, reserve=0.02)},
-    ),
     ("explore = false", {"budget": fc.ExploitOnly()}),
-    (
-        'first_round = "learned"\nconstrain_fit = true',
-        {"first_round": "learned", "constrain_fit": True},
-    ),
 ]
 MADE = {"certified": fc.CertifiedClassifier, "partial-feedback": fc.PartialFeedbackClassifier}
 
@@ -269,8 +241,8 @@ def test_missing_values(read):
         ({"classifier": 'utility = "money"'}, "or one of 'accuracy', 'positive-rate', got 'money'"),
         ({"classifier": 'fairness = "selection-rate"'}, "is a key of kind = 'partial-feedback'"),
         (
-            {"classifier": 'fairness = "selection-rate"\nsplit = "cross"\nalhpa = 1'},
-            "[classifier] fairness and split are keys of kind = 'partial-feedback' and not of "
+            {"classifier": 'fairness = "selection-rate"\nexplore = false\nalhpa = 1'},
+            "[classifier] fairness and explore are keys of kind = 'partial-feedback' and not of "
             "'certified'; remove them, or change the kind; also, the key 'alhpa' of [classifier] "
             "is unknown; did you mean alpha?",
         ),
@@ -320,13 +292,14 @@ def test_missing_values(read):
             "strategy_beta has no effect, because strategy = 'uniform'; remove it",
         ),
         (
-            {"kind": "partial-feedback", "classifier": 'weights = "none"\nweight_cap = 5'},
-            "weight_cap has no effect, because weights = 'none'; remove it",
+            {"kind": "partial-feedback", "classifier": 'explore = false\nstrategy = "uniform"'},
+            "strategy has no effect, because explore = False; remove it",
         ),
         (
-            {"kind": "partial-feedback", "classifier": "alpha_exploit = 0.1\nreserve = 0.02"},
-            "reserve has no effect, because alpha_exploit = 0.1 is constant; remove it",
+            {"kind": "partial-feedback", "classifier": 'split = "cross"\nslack = 0'},
+            "[classifier] must have no research options, got split and slack; remove",
         ),
+        ({"classifier": "weight_cap = 5"}, "no research options, got weight_cap"),
         ({"classifier": "strategy_beta = 0.1"}, "has no effect, because strategy is missing"),
         ({"kind": "logistic"}, "kind must be 'certified' or 'partial-feedback', got 'logistic'"),
     ],

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from fairchance.core.utility import Revenue, Utility
 from fairchance.errors import InputError
 from fairchance.methods.option_values import FLAG, NUMBER
-from fairchance.methods.options import CLASSIFIERS, PARTIAL
+from fairchance.methods.options import CLASSIFIERS, PARTIAL, RESEARCH
 from fairchance_lab.datasets import CATALOGUE
 from fairchance_lab.experiments.world_spec import WorldSpec
 from fairchance_lab.paper.released import check_switches
@@ -72,7 +72,7 @@ def read_options(given: Options, where: str, also: Iterable[str] = ()) -> dict[s
     Parameters
     ----------
     given
-        The options: keys of a program's [classifier] table, and ``paper_text``.
+        The options: keys of a program's [classifier] table, research options, and ``paper_text``.
     where
         Where they are, for messages.
     also
@@ -83,8 +83,8 @@ def read_options(given: Options, where: str, also: Iterable[str] = ()) -> dict[s
     >>> read_options({"weight_cap": "none", "coverage": "sum_of_g"}, "[classifier]")
     {'weight_cap': 'none', 'coverage': 'sum-of-g'}
     """
-    known = {name: kind for name, kind in CLASSIFIERS[PARTIAL].items() if name not in _NOT_OPTIONS}
-    known["paper_text"] = FLAG
+    known = CLASSIFIERS[PARTIAL] | RESEARCH | {"paper_text": FLAG}
+    known = {name: kind for name, kind in known.items() if name not in _NOT_OPTIONS}
     for name in given:
         if name not in known:
             names = [*also, *known]

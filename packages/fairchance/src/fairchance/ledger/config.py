@@ -20,7 +20,7 @@ from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, check_program_name
 from fairchance.ledger.retention import MONTHS, MOST_MONTHS
 from fairchance.methods.option_values import FLAG, NUMBER, TEXT, WHOLE, ChoiceValue, PlainValue
-from fairchance.methods.options import CLASSIFIERS, LIMITS, build_classifier
+from fairchance.methods.options import CLASSIFIERS, LIMITS, RESEARCH, build_classifier
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
 
@@ -393,6 +393,7 @@ def _read_tables(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
     _raise_all(
         [
             *_of_another_kind(tables["classifier"], keys["classifier"]),
+            *_of_research(tables["classifier"]),
             *(
                 _unknown(
                     "key",
@@ -441,9 +442,21 @@ def _of_another_kind(table: dict[str, Any], keys: dict[str, Any]) -> list[str]:
     ]
 
 
+def _of_research(table: dict[str, Any]) -> list[str]:
+    """Return a message about options that only experiments take, if there are any."""
+    wrong = [key for key in table if key in RESEARCH]
+    if not wrong:
+        return []
+    return [
+        f"[classifier] must have no research options, got {' and '.join(wrong)}; remove what is "
+        f"named, or create the program in Python, with a PartialFeedbackClassifier that has it; "
+        f"in experiments, fairchance-lab takes all of them"
+    ]
+
+
 def _strange_keys(name: str, table: dict[str, Any], keys: dict[str, Any]) -> list[str]:
-    elsewhere = _kinds_with if name == "classifier" else lambda _: []
-    return [key for key in table if key not in keys and not elsewhere(key)]
+    known = {*keys}.union(RESEARCH, *CLASSIFIERS.values()) if name == "classifier" else keys
+    return [key for key in table if key not in known]
 
 
 def _unknown(

@@ -1,6 +1,7 @@
 """Classifiers, built from words: the tables [classifier], [limits] and [checks] of a file.
 
-Programs read the tables from their configuration, experiments from the file of a world.
+Programs read the tables from their configuration, experiments from the file of a world, which may
+also set the options of Algorithm 1 in ``RESEARCH``.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ __all__ = [
     "CLASSIFIERS",
     "LIMITS",
     "PARTIAL",
+    "RESEARCH",
     "build_classifier",
     "why_useless",
 ]
@@ -117,7 +119,6 @@ _COMMON: dict[str, Any] = {
     "strategy": ChoiceValue(tuple(_STRATEGIES)),
     "strategy_beta": NUMBER,
     "strategy_floor": NUMBER,
-    "strategy_reading": ChoiceValue(("quota", "product")),
     "learner": ChoiceValue((_DEFAULT, _LOGISTIC, _BOOSTING)),
     "maturity": WHOLE,
     "noise": TableValue({"bad_as_good": NUMBER, "good_as_bad": NUMBER}),
@@ -129,6 +130,7 @@ _COMMON: dict[str, Any] = {
         lambda value: WHOLE.fits(value) and 0 <= value <= _LARGEST_SEED,
     ),
 }
+# The keys of a program's [classifier], by its kind.
 CLASSIFIERS: dict[str, dict[str, Any]] = {
     _CERTIFIED: {
         **_COMMON,
@@ -142,29 +144,33 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
     },
     PARTIAL: {
         **_COMMON,
-        "alpha_exploit": NUMBER,
-        "alpha_exploit_start": NUMBER,
-        "alpha_exploit_power": NUMBER,
-        "reserve": NUMBER,
-        "slack": NUMBER,
         "min_selection_rate": NUMBER,
         "explore": FLAG,
-        "coverage": ChoiceValue(tuple(_COVERAGE)),
         "coverage_threshold": NUMBER,
-        "coverage_reference_size": WHOLE,
         "fairness": ChoiceValue(tuple(_FAIRNESS)),
         "fairness_difference": NUMBER,
         "fairness_ratio": NUMBER,
-        "fairness_in": ChoiceValue(("thresholds", "fit")),
         "thresholds": ChoiceValue(("shared", "per-group")),
-        "constraints": ChoiceValue(("joint", "per-group")),
-        "split": ChoiceValue(("half", "cross")),
-        "weights": ChoiceValue(("acceptance", "none")),
-        "weight_cap": AnyOf((NUMBER, ChoiceValue((_NONE,)))),
-        "min_outcomes": WHOLE,
-        "first_round": ChoiceValue(("matched", "drawn", "cut", "learned")),
-        "constrain_fit": FLAG,
     },
+}
+# Further options of kind = "partial-feedback", for experiments; a program's file has none of them.
+RESEARCH: dict[str, Any] = {
+    "strategy_reading": ChoiceValue(("quota", "product")),
+    "alpha_exploit": NUMBER,
+    "alpha_exploit_start": NUMBER,
+    "alpha_exploit_power": NUMBER,
+    "reserve": NUMBER,
+    "slack": NUMBER,
+    "coverage": ChoiceValue(tuple(_COVERAGE)),
+    "coverage_reference_size": WHOLE,
+    "fairness_in": ChoiceValue(("thresholds", "fit")),
+    "constraints": ChoiceValue(("joint", "per-group")),
+    "split": ChoiceValue(("half", "cross")),
+    "weights": ChoiceValue(("acceptance", "none")),
+    "weight_cap": AnyOf((NUMBER, ChoiceValue((_NONE,)))),
+    "min_outcomes": WHOLE,
+    "first_round": ChoiceValue(("matched", "drawn", "cut", "learned")),
+    "constrain_fit": FLAG,
 }
 _VALUES = PlainValue(
     "a list of numbers or words",
