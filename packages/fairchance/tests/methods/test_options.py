@@ -24,6 +24,8 @@ def test_options_that_go_together():
     assert fair.fairness is None
     assert isinstance(fair.learner, ConstrainedLogistic)
     assert fair.learner.fairness == fc.SelectionRateParity()
+    counted = build(explore=False, coverage="sum-of-g", strategy="uniform")
+    assert counted.strategy == fc.Uniform()  # g counts coverage, whether or not it explores
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
+from inspect import signature
 from operator import or_
 from typing import Any
 
@@ -85,27 +86,21 @@ _FAIRNESS = {
     "false-discovery-rate": FalseDiscoveryRateParity,
     "false-omission-rate": FalseOmissionRateParity,
 }
-# Keys for a parameter of an object that another key names, with the words that take it: the key
-# strategy_beta is the parameter beta of a strategy.
-_PARAMETERS: dict[str, tuple[str, ...]] = {
-    "strategy_beta": ("score-weighted", "group-share"),
-    "strategy_floor": ("score-weighted", "group-share"),
-    "strategy_reading": ("group-share",),
-    "coverage_threshold": tuple(_COVERAGE),
-    "coverage_reference_size": ("summed-acceptance",),
-    "fairness_difference": tuple(_FAIRNESS),
-    "fairness_ratio": tuple(_FAIRNESS),
-    "fairness_in": tuple(_FAIRNESS),
-}
-# Keys that have no effect beside a value of another key. A strategy also counts coverage by g.
-_IGNORED: dict[str, tuple[tuple[str, Any], ...]] = {
-    "weight_cap": (("weights", "none"),),
-    "constrain_fit": (("learner", _BOOSTING),),
-    "fairness_in": (("learner", _BOOSTING),),
-    "strategy": (("explore", False),),
-}
 # What kind = "partial-feedback" uses if no key names another.
 _OWN = {"strategy": "score-weighted", "coverage": "summed-acceptance"}
+# Keys without an effect beside some values of another key; None is a missing key.
+_NO_BETA = (None, "uniform", "equal-groups")
+_USELESS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "strategy_beta": {"strategy": _NO_BETA},
+    "strategy_floor": {"strategy": _NO_BETA},
+    "strategy_reading": {"strategy": (*_NO_BETA, "score-weighted")},
+    "coverage_reference_size": {"coverage": ("mean-past-score", "sum-of-g")},
+    "fairness_difference": {"fairness": (None,)},
+    "fairness_ratio": {"fairness": (None,)},
+    "fairness_in": {"fairness": (None,), "learner": (_BOOSTING,)},
+    "weight_cap": {"weights": ("none",)},
+    "constrain_fit": {"learner": (_BOOSTING,)},
+}
 
 _COMMON: dict[str, Any] = {
     "kind": ChoiceValue((_CERTIFIED, PARTIAL)),
@@ -190,28 +185,6 @@ LIMITS: dict[str, Any] = {
     ),
 }
 _RULES: dict[str, Any] = {"below": Below, "above": Above, "one_of": OneOf}
-# Keys that are options of the classifier under the same name.
-_SAME_NAME = (
-    "maturity",
-    "group_mode",
-    "group_as_feature",
-    "attributes",
-    "delta",
-    "horizon",
-    "ranks",
-    "certify",
-    "floor",
-    "patience",
-    "monitor",
-    "thresholds",
-    "constraints",
-    "split",
-    "weights",
-    "weight_cap",
-    "min_outcomes",
-    "first_round",
-    "constrain_fit",
-)
 
 
 def build_classifier(
@@ -240,10 +213,12 @@ def build_classifier(
         reason = why_useless(key, settings)
         if reason:
             raise InputError(f"[classifier] {key} has no effect, because {reason}; remove it.")
+    certified = settings["kind"] == _CERTIFIED
+    kind = CertifiedClassifier if certified else PartialFeedbackClassifier
     options: dict[str, Any] = {
-        key: settings[key].replace("-", "_") if isinstance(settings[key], str) else settings[key]
-        for key in _SAME_NAME
-        if key in settings
+        key: value.replace("-", "_") if isinstance(value, str) else value
+        for key, value in settings.items()
+        if key in signature(kind).parameters
     }
     options["utility"] = _utility(settings.get("utility"))
     options["strategy"] = _limited(_made(_STRATEGIES, settings, "strategy"), limits)
@@ -252,21 +227,17 @@ def build_classifier(
     options["missing_values"] = missing_values or None
     options["checks"] = Checks(**checks) if checks else None
     options["learner"] = _learner(settings)
-    if settings["kind"] == _CERTIFIED:
-        if "alpha" in settings:
-            options["alpha"] = settings["alpha"]
+    if certified:
         if options.get("patience") == _NEVER:
             options["patience"] = None
-        certified = CertifiedClassifier(**options)
-        check_certified_settings(certified)
-        return certified
+        made = CertifiedClassifier(**options)
+        check_certified_settings(made)
+        return made
     options["budget"] = _budget(settings)
     options["coverage"] = _made(_COVERAGE, settings, "coverage")
-    fairness = _made(_FAIRNESS, settings, "fairness")
+    options["fairness"] = _made(_FAIRNESS, settings, "fairness")
     if settings.get("fairness_in") == "fit":
-        options["learner"] = ConstrainedLogistic(fairness=fairness)
-    else:
-        options["fairness"] = fairness
+        options["learner"] = ConstrainedLogistic(fairness=options.pop("fairness"))
     if options.get("weight_cap") == _NONE:
         options["weight_cap"] = None
     plain = PartialFeedbackClassifier(**options)
@@ -282,20 +253,18 @@ def why_useless(key: str, settings: Mapping[str, Any]) -> str:
     >>> why_useless("weight_cap", {"weight_cap": 5, "weights": "none"})
     "weights = 'none'"
     """
-    part = key.partition("_")[0]
     own = _OWN if settings.get("kind", PARTIAL) == PARTIAL else {}
-    if key in _PARAMETERS:
-        word = settings.get(part, own.get(part))
-        if word not in _PARAMETERS[key]:
-            return f"{part} is missing" if word is None else f"{part} = {word!r}"
-    if part == "strategy" and settings.get("coverage") != "sum-of-g":
-        key = part
-    for other, value in _IGNORED.get(key, ()):
-        if settings.get(other) == value and settings.get(key) is not False:
-            return f"{other} = {value!r}"
-    if key in ("alpha_exploit_start", "alpha_exploit_power", "reserve"):
-        constant = settings.get("alpha_exploit")
-        return f"alpha_exploit = {constant} is constant" if constant is not None else ""
+    for other, values in _USELESS.get(key, {}).items():
+        word = settings.get(other, own.get(other))
+        if word in values and settings.get(key) is not False:
+            return f"{other} is missing" if word is None else f"{other} = {word!r}"
+    # Without exploration, a strategy has an effect only if it also counts coverage by g.
+    explored = settings.get("explore", True) or settings.get("coverage") == "sum-of-g"
+    if key.startswith("strategy") and not explored:
+        return "explore = False"
+    growing = key in ("alpha_exploit_start", "alpha_exploit_power", "reserve")
+    if growing and (constant := settings.get("alpha_exploit")) is not None:
+        return f"alpha_exploit = {constant} is constant"
     return ""
 
 
@@ -347,11 +316,14 @@ def _budget(settings: dict[str, Any]) -> FdrBudget:
 
 
 def _made(known: dict[str, Any], settings: dict[str, Any], key: str) -> Any:
-    """Return the object that a word names, with its parameters; None without any of them."""
+    """Return the object that a word names, with its parameters; None without any of them.
+
+    The key strategy_beta is the parameter beta of a strategy.
+    """
     parameters = {
-        other.removeprefix(f"{key}_"): settings[other]
-        for other in _PARAMETERS
-        if other in settings and other.startswith(key) and other != "fairness_in"
+        other.removeprefix(f"{key}_"): value
+        for other, value in settings.items()
+        if other.startswith(f"{key}_") and other != "fairness_in"
     }
     if key not in settings and not parameters:
         return None
