@@ -4,7 +4,35 @@ import unicodedata
 
 
 class InputError(ValueError):
-    """Input cannot be used; the message says why, what is allowed and what to do."""
+    """Input cannot be used; the message says why, what is allowed and what to do.
+
+    Parameters
+    ----------
+    message
+        The sentence; ``{option}`` in it stands for the option.
+    option
+        The parameter that is wrong, or that lets the input pass; empty if there is none. The
+        library writes its name, and the command line its flag.
+
+    Examples
+    --------
+    >>> error = InputError("3 columns are unlike; set {option} if that is meant.", option="anyway")
+    >>> print(error)
+    3 columns are unlike; set `anyway` if that is meant.
+    >>> print(error.worded("--anyway"))
+    3 columns are unlike; set --anyway if that is meant.
+    """
+
+    def __init__(self, message: str = "", *, option: str = "") -> None:
+        super().__init__(message)
+        self.option = option
+
+    def __str__(self) -> str:
+        return self.worded(f"`{self.option}`")
+
+    def worded(self, option: str) -> str:
+        """Return the message with another name of its option."""
+        return str(self.args[0]).replace("{option}", option) if self.args else ""
 
 
 class UnknownIdError(InputError):

@@ -264,7 +264,8 @@ def _code_and_message(error: Exception) -> tuple[int, str]:
     if isinstance(missing, ModuleNotFoundError) and _package(missing) in _PACKAGES:
         return 2, not_installed_message("this command", missing)
     if isinstance(error, InputError):
-        return 3 if isinstance(error, UnavailableError) else 2, str(error)
+        flag = f"--{error.option.replace('_', '-')}"
+        return 3 if isinstance(error, UnavailableError) else 2, error.worded(flag)
     if os.environ.get(_TRACEBACK):
         print_lines(traceback.format_exc().splitlines(), to_stderr=True)
     what = " ".join(f"{type(error).__name__}: {error}".split())
