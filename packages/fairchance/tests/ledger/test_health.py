@@ -11,9 +11,10 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
+from fairchance.audit.rates import anytime_interval
 from fairchance.core.budget import FdrBudget
 from fairchance.core.metrics import exact_interval
-from fairchance.ledger.health import TINY, anytime_interval, check_health, verdict
+from fairchance.ledger.health import TINY, check_health, verdict
 from fairchance.ledger.summary import GroupSummary, NextTested, Outcomes, Promise
 from ledger_worlds import algorithm_1, certified, started
 

@@ -1,20 +1,6 @@
 """The health of a program: questions about its record, each answered with a light and a sentence.
 
-A summary may be read at any time, so its intervals must hold at all times at once. Let S of n
-outcomes be bad, and p_i the probability that the i-th was bad given what came before. For any λ,
-
-    exp(λS) / Π (1 + p_i·(e^λ − 1))
-
-is a martingale that starts at 1 as outcomes arrive, and so is its mean over several λ. The
-geometric mean of the factors is at most the arithmetic one, so
-
-    exp(λS) / (1 + p·(e^λ − 1))^n,   p the mean of the p_i,
-
-is never larger. By Ville's inequality its mean over λ ever reaches 1/error with a probability of at
-most ``error``, and the interval (``anytime_interval``) is made of the p for which it has not.
-Policies may change, and so may the p_i; the interval is about their mean so far. All intervals of a
-program share one error probability (Bonferroni), so together they are right at all times with a
-probability of 95 %.
+Rates and their intervals are those of ``audit.rates``.
 """
 
 from __future__ import annotations
@@ -24,9 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from scipy.optimize import brentq
-
+from fairchance.audit.rates import anytime_interval
 from fairchance.ledger.outcomes import UnlikeExpected
 from fairchance.ledger.summary import (
     NAMED,
@@ -39,7 +23,7 @@ from fairchance.ledger.summary import (
 from fairchance.people.likeness import Unlike
 from fairchance.words import LIGHTS, counted, days, people, percent, share, times
 
-__all__ = ["PILOT_ADVICE", "TINY", "Check", "anytime_interval", "check_health"]
+__all__ = ["PILOT_ADVICE", "TINY", "Check", "check_health"]
 __all__ += ["known_outcomes_message", "verdict", "waiting_message"]
 
 PILOT_ADVICE = (
@@ -49,7 +33,6 @@ PILOT_ADVICE = (
 )
 
 _ERROR = 0.05  # of all intervals of a program, at all times together
-_SHIFTS = np.geomspace(0.05, 3.0, 24)  # λ, small ones for many outcomes
 _FOUR_FIFTHS = 0.8
 _ENOUGH = 20  # applicants or outcomes before an estimate alone makes a light amber
 _MOST = 0.5  # of the explored
@@ -112,34 +95,6 @@ def verdict(checks: Sequence[Check]) -> str:
     lights = Counter(check.light for check in checks)
     counts = ", ".join(f"{lights[light]:,} {light}" for light in LIGHTS)
     return f"{worst.light.upper()}: {worst.finding} ({counts})"
-
-
-def anytime_interval(count: int, n: int, error: float) -> tuple[float, float]:
-    """Return an interval of a rate that is right at all times at once.
-
-    Parameters
-    ----------
-    count, n
-        How often it happened so far, in how many cases.
-    error
-        The probability that the interval is ever wrong, however often it is looked at.
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in anytime_interval(60, 400, 0.05)]
-    [0.098, 0.214]
-    """
-    return _lower_end(count, n, error / 2), 1.0 - _lower_end(n - count, n, error / 2)
-
-
-def _lower_end(count: int, n: int, error: float) -> float:
-    odds = np.expm1(_SHIFTS)
-
-    def excess(rate: float) -> float:
-        log_wealth = np.logaddexp.reduce(_SHIFTS * count - n * np.log1p(rate * odds))
-        return float(log_wealth - math.log(_SHIFTS.size / error))
-
-    return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, count / n))
 
 
 def check_health(summary: Summary, late: float = 180.0) -> list[Check]:

@@ -1,0 +1,200 @@
+"""Rates with intervals that hold at all times, and the only place that says what they mean.
+
+A record may be read at any time, so its intervals must hold at all times at once. Let S of n
+outcomes be bad, and p_i the probability that the i-th was bad given what came before. For any λ,
+
+    exp(λS) / Π (1 + p_i·(e^λ − 1))
+
+is a martingale that starts at 1 as outcomes arrive, and so is its mean over several λ. The
+geometric mean of the factors is at most the arithmetic one, so
+
+    exp(λS) / (1 + p·(e^λ − 1))^n,   p the mean of the p_i,
+
+is never larger. By Ville's inequality its mean over λ ever reaches 1/error with a probability of at
+most ``error``, and the interval (``anytime_interval``) is made of the p for which it has not.
+Policies may change, and so may the p_i; the interval is about their mean so far.
+
+**Together.** A question is asked of all applicants and of groups, and groups appear as time goes
+by. All applicants have half of the question's error. The groups of an attribute share the other
+half by the order in which they appeared: the j-th has 6/(π²j²) of it, so that the share of a group
+never changes, and all sum to at most 1 (``group_error``).
+
+**Cases that are not known yet** can change a rate. ``Rate.least`` and ``Rate.most`` are the ends of
+the interval if all of them turn out one way, and if all turn out the other; ``judge`` says that a
+bound is kept, or broken, only if these ends agree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+
+__all__ = ["ERROR", "Comparison", "Rate", "anytime_interval", "compare_rates", "group_error"]
+__all__ += ["judge", "rate_of"]
+
+ERROR = 0.05  # of all intervals of one question, at all times together
+ENOUGH = 20  # cases before an estimate alone says something
+_SHIFTS = np.geomspace(0.05, 3.0, 24)  # λ, small ones for many outcomes
+_LEAST_SHARE = 0.02  # of all applicants, for a group that others are compared with
+
+
+def group_error(error: float, order: int, n_attributes: int = 1) -> float:
+    """Return the error of a group's interval.
+
+    Parameters
+    ----------
+    error
+        The error of the question.
+    order
+        The group's place, from 0, in the order in which groups of its attribute appeared.
+    n_attributes
+        Number of protected attributes.
+
+    Examples
+    --------
+    >>> sum(group_error(0.05, order) for order in range(100_000)) < 0.05 / 2
+    True
+    """
+    return error / 2 / n_attributes * 6 / (math.pi * (order + 1)) ** 2
+
+
+def anytime_interval(count: int, n: int, error: float) -> tuple[float, float]:
+    """Return an interval of a rate that is right at all times at once.
+
+    Parameters
+    ----------
+    count, n
+        How often it happened so far, in how many cases.
+    error
+        The probability that the interval is ever wrong, however often it is looked at.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in anytime_interval(60, 400, 0.05)]
+    [0.098, 0.214]
+    """
+    return _lower_end(count, n, error / 2), 1.0 - _lower_end(n - count, n, error / 2)
+
+
+def _lower_end(count: int, n: int, error: float) -> float:
+    odds = np.expm1(_SHIFTS)
+
+    def excess(rate: float) -> float:
+        log_wealth = np.logaddexp.reduce(_SHIFTS * count - n * np.log1p(rate * odds))
+        return float(log_wealth - math.log(_SHIFTS.size / error))
+
+    return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, count / n))
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A rate of known cases, with its interval.
+
+    Attributes
+    ----------
+    count, n, missing
+        How often it happened, in how many known cases, and how many are not known yet.
+    value, low, high
+        The rate of known cases, and its interval at all times; NaN, 0 and 1 if none is known.
+    least, most
+        Ends of the interval of all cases, if no missing case counts, and if each does.
+    """
+
+    count: int
+    n: int
+    missing: int
+    value: float
+    low: float
+    high: float
+    least: float
+    most: float
+
+
+def rate_of(count: int, n: int, error: float = ERROR, *, missing: int = 0) -> Rate:
+    """Return a rate; each interval is ever wrong with probability ``error``.
+
+    Examples
+    --------
+    >>> rate = rate_of(5, 100, missing=50)
+    >>> [round(end, 3) for end in (rate.low, rate.high, rate.least, rate.most)]
+    [0.007, 0.15, 0.005, 0.498]
+    """
+    if not n + missing:
+        return Rate(0, 0, 0, math.nan, 0.0, 1.0, 0.0, 1.0)
+    least, _ = anytime_interval(count, n + missing, error)
+    _, most = anytime_interval(count + missing, n + missing, error)
+    if not n:
+        return Rate(0, 0, missing, math.nan, 0.0, 1.0, least, most)
+    return Rate(count, n, missing, count / n, *anytime_interval(count, n, error), least, most)
+
+
+def judge(rate: Rate, bound: float) -> Literal["unknown", "broken", "kept", "open"]:
+    """Say whether a rate is at most a bound, whatever the missing cases turn out to be.
+
+    Examples
+    --------
+    >>> judge(rate_of(5, 400), 0.15), judge(rate_of(5, 400, missing=80), 0.15)
+    ('kept', 'open')
+    """
+    if not rate.n:
+        return "unknown"
+    if rate.least > bound:
+        return "broken"
+    return "kept" if rate.most <= bound else "open"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The rate of a group over the highest rate of a large group, the reference.
+
+    Attributes
+    ----------
+    at, reference
+        Places of the group and of the reference.
+    ratio, low, high
+        The ratio, and an interval for the ratio to the highest of all true rates.
+    """
+
+    at: int
+    reference: int
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def unequal(self) -> bool:
+        """Whether the interval excludes equality; only then are the groups treated unequally."""
+        return self.high < 1.0
+
+
+def compare_rates(rates: Sequence[Rate]) -> list[Comparison]:
+    """Compare the rates of groups with the highest among groups that are large enough.
+
+    Examples
+    --------
+    >>> [found] = compare_rates([rate_of(300, 500), rate_of(200, 500)])
+    >>> found.at, round(found.ratio, 2), found.unequal
+    (1, 0.67, True)
+    """
+    enough = max(ENOUGH, _LEAST_SHARE * sum(rate.n for rate in rates))
+    large = [at for at, rate in enumerate(rates) if rate.n >= enough]
+    top = max(large, key=lambda at: rates[at].value, default=None)
+    if top is None or not rates[top].value:
+        return []
+    most_low, most_high = max(rates[at].low for at in large), max(rates[at].high for at in large)
+    return [
+        Comparison(
+            at,
+            top,
+            rate.value / rates[top].value,
+            rate.low / most_high,
+            rate.high / most_low if most_low else math.inf,
+        )
+        for at, rate in enumerate(rates)
+        if at != top and rate.n
+    ]
