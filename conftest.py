@@ -15,6 +15,12 @@ settings.register_profile("any speed", profile, deadline=None, suppress_health_c
 settings.load_profile("any speed")
 
 
+def pytest_addoption(parser):
+    """Add an option for what commands print."""
+    words = "rewrite kept texts and docs/production.md from what commands print now"
+    parser.addoption("--update-golden", action="store_true", help=words)
+
+
 def pytest_terminal_summary(terminalreporter):
     """Say loudly that pages were not checked, if there is no browser."""
     skipped = terminalreporter.stats.get("skipped", ())

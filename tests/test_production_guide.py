@@ -15,6 +15,7 @@ import pytest
 
 from fairchance.cli.app import AUDIT, DECIDING, app
 from fairchance.ledger import sql
+from golden import same, updated
 from quick_commands import quick_commands
 
 # Groups run first, and this is the longest test: at the end one worker would wait for the other.
@@ -36,6 +37,16 @@ def pieces(text):
             day = found["day"]
         else:
             yield found["kind"], day, found["text"]
+
+
+def with_pieces(text, blocks):
+    """Return the guide with other blocks, given in order."""
+    blocks = iter(blocks)
+
+    def put(found):
+        return found[0] if found["day"] else f"```{found['kind']}\n{next(blocks)}```"
+
+    return _PIECE.sub(put, text)
 
 
 def commands(block):
@@ -74,53 +85,70 @@ class Shell:
         return done.stdout
 
 
-def same(shown, printed):
-    """Say whether something was printed as shown, with ``...`` for whatever differs each time."""
-    tidy = [re.sub(r"[ \t]+$", "", one, flags=re.M) for one in (shown, printed)]
-    return doctest.OutputChecker().check_output(*tidy, doctest.ELLIPSIS)
-
-
 def read(text, shell, swaps):
-    """Run a guide's commands; return the first thing that comes out otherwise, or None."""
+    """Run a guide's commands; return what comes out otherwise, and the guide as it should be."""
+    problems, blocks, names = [], [], {}
     for old, new in swaps.items():
         text = text.replace(old, new)
-    names = {}
     for kind, day, block in pieces(text):
-        problem = None
+        found, now = [], block
         if kind == "console":
-            problem = _console(block, shell, day)
+            found, now = _console(block, shell, day)
         elif kind == "python":
-            problem = _python(block, names, day)
-        if problem:
-            return problem
-    return None
+            found, now = _python(block, names, day)
+        problems += found
+        blocks.append(now)
+    text = with_pieces(text, blocks)
+    for old, new in swaps.items():
+        text = text.replace(new, old)
+    return problems, text
 
 
 def _console(block, shell, day):
-    """Run commands; return the first that fails unseen or prints something else, or None."""
+    """Run commands; return what fails unseen or prints something else, and the block as it is."""
+    problems, now = [], ""
     for command, shown in commands(block):
         if shell.code and command.strip() != "echo $?":
-            return f"the command before {command!r} failed with {shell.code}"
+            problems.append(f"the command before {command!r} failed with {shell.code}")
         printed = shell.run(command, day)
         if not same(shown, printed):
-            return f"{command}shown:\n{shown}\nprinted:\n{printed}"
-    return None
+            problems.append(f"{command}shown:\n{shown}\nprinted:\n{printed}")
+        first, *more = command.splitlines(keepends=True)
+        now += "".join([f"$ {first}", *(f"> {line}" for line in more), updated(shown, printed)])
+    return problems, now
+
+
+class _Keeping(doctest.DocTestRunner):
+    """Keep what failing examples print instead."""
+
+    def __init__(self):
+        super().__init__(optionflags=doctest.ELLIPSIS)
+        self.got = {}
+
+    def report_failure(self, out, test, example, got):
+        self.got[example.lineno] = got
+        super().report_failure(out, test, example, got)
 
 
 def _python(block, names, day):
-    """Run a block of Python in names that stay; return what comes out otherwise, or None."""
+    """Run a block of Python in names that stay; return what comes out otherwise, and as it is."""
     test = doctest.DocTestParser().get_doctest(block, names, "production.md", None, None)
-    said = []
+    said, runner = [], _Keeping()
     at = datetime.fromisoformat(f"{day}T09:00:00").replace(tzinfo=UTC)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sql, "_now", lambda: at)
-        found = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(
-            test, out=said.append, clear_globs=False
-        )
+        runner.run(test, out=said.append, clear_globs=False)
     names.update(test.globs)
-    if not found.attempted:
-        return f"ran nothing of:\n{block}"
-    return "".join(said) if found.failed else None
+    if not test.examples:
+        return [f"ran nothing of:\n{block}"], block
+    lines = block.splitlines(keepends=True)
+    for example in reversed(test.examples):
+        if example.lineno in runner.got:
+            start = example.lineno + example.source.count("\n")
+            got = re.sub("^$", "<BLANKLINE>", runner.got[example.lineno].rstrip("\n"), flags=re.M)
+            end = start + example.want.count("\n")
+            lines[start:end] = updated(example.want, f"{got}\n")
+    return said, "".join(lines)
 
 
 @pytest.fixture(scope="module")
@@ -144,29 +172,36 @@ def shell(tmp_path, monkeypatch, path):
 
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_the_guide_comes_out_as_it_is_written(shell, url):
+def test_the_guide_comes_out_as_it_is_written(shell, url, request):
     analyst = url.replace("//postgres:@", "//analyst@")
     assert analyst != url
     swaps = {PLACE: url, PLACE.replace("//", "//analyst@"): analyst}
-    problem = read(GUIDE.read_text(encoding="utf-8"), shell, swaps)
-    assert problem is None, problem
+    problems, now = read(GUIDE.read_text(encoding="utf-8"), shell, swaps)
+    if request.config.getoption("update_golden"):
+        GUIDE.write_text(now, encoding="utf-8")
+    else:
+        assert not problems, "\n".join(problems)
     assert shell.code == 0, "the last command failed"
 
 
 @pytest.mark.parametrize(
-    ("block", "words"),
+    ("block", "words", "right"),
     [
-        ("console\n$ echo 1\n2\n", "printed:\n1"),
-        ("console\n$ echo 1\n", "printed:\n1"),
-        ("console\n$ true\nsomething\n", "shown:\nsomething"),
-        ("console\n$ false\n$ echo on\non\n", "failed with 1"),
-        ("console\n$ fairchance status\n...\n$ echo $?\n0\n", "printed:\n2"),
-        ("python\n>>> 1 + 1\n3\n\n", "Got:\n    2"),
-        ("python\nnothing that runs\n", "ran nothing"),
+        ("console\n$ echo 1\n2\n", "printed:\n1", "console\n$ echo 1\n1\n"),
+        ("console\n$ echo 1\n", "printed:\n1", "console\n$ echo 1\n1\n"),
+        ("console\n$ true\nsomething\n", "shown:\nsomething", "console\n$ true\n"),
+        ("console\n$ false\n$ echo on\non\n", "failed with 1", None),
+        ("console\n$ fairchance status\n...\n$ echo $?\n0\n", "printed:\n2", None),
+        ("python\n>>> 1 + 1\n3\n\n", "Got:\n    2", "python\n>>> 1 + 1\n2\n\n"),
+        ("python\nnothing that runs\n", "ran nothing", None),
     ],
 )
-def test_a_guide_that_is_wrong_is_found(shell, block, words):
-    assert words in read(f"<!-- 2031-01-01 -->\n```{block}```\n", shell, {})
+def test_a_guide_that_is_wrong_is_found_and_mended(shell, block, words, right):
+    text = f"<!-- 2031-01-01 -->\n```{block}```\n"
+    problems, now = read(text, shell, {})
+    assert words in problems[0]
+    if right is not None:
+        assert now == f"<!-- 2031-01-01 -->\n```{right}```\n"
 
 
 def test_a_guide_that_is_right_passes(shell):
@@ -180,7 +215,7 @@ $ echo $?
 3
 ```
 """
-    assert read(text, shell, {}) is None
+    assert read(text, shell, {}) == ([], text)
 
 
 def test_the_guide_shows_the_configuration_that_is_used():
