@@ -15,9 +15,10 @@ most ``error``, and the interval (``anytime_interval``) is made of the p for whi
 Policies may change, and so may the p_i; the interval is about their mean so far.
 
 **Together.** A question is asked of all applicants and of groups, and groups appear as time goes
-by. All applicants have half of the question's error. The groups of an attribute share the other
-half by the order in which they appeared: the j-th has 6/(π²j²) of it, so that the share of a group
-never changes, and all sum to at most 1 (``group_error``).
+by. All applicants have half of the question's error (``WHOLE``), and attributes have equal parts of
+the other half; if there are several, so has the combination of all. The groups of an attribute
+share its part by the order in which they appeared (``group_errors``): the j-th has 6/(π²j²) of it,
+so that the share of a group never changes, and all sum to at most 1.
 
 **Cases that are not known yet** can change a rate. ``Rate.least`` and ``Rate.most`` are the ends of
 the interval if all of them turn out one way, and if all turn out the other; ``judge`` says that a
@@ -27,17 +28,18 @@ bound is kept, or broken, only if these ends agree.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from scipy.optimize import brentq
 
-__all__ = ["ERROR", "Comparison", "Rate", "anytime_interval", "compare_rates", "group_error"]
-__all__ += ["judge", "rate_of"]
+__all__ = ["ENOUGH", "ERROR", "WHOLE", "Comparison", "Rate", "anytime_interval", "compare_rates"]
+__all__ += ["group_error", "group_errors", "judge", "rate_of"]
 
 ERROR = 0.05  # of all intervals of one question, at all times together
+WHOLE = ERROR / 2  # of the interval of all applicants; groups have the rest
 ENOUGH = 20  # cases before an estimate alone says something
 _SHIFTS = np.geomspace(0.05, 3.0, 24)  # λ, small ones for many outcomes
 _LEAST_SHARE = 0.02  # of all applicants, for a group that others are compared with
@@ -53,14 +55,37 @@ def group_error(error: float, order: int, n_attributes: int = 1) -> float:
     order
         The group's place, from 0, in the order in which groups of its attribute appeared.
     n_attributes
-        Number of protected attributes.
+        Number of protected attributes; the combination of several is not one of them.
 
     Examples
     --------
     >>> sum(group_error(0.05, order) for order in range(100_000)) < 0.05 / 2
     True
     """
-    return error / 2 / n_attributes * 6 / (math.pi * (order + 1)) ** 2
+    n_parts = n_attributes + (n_attributes > 1)
+    return error / 2 / n_parts * 6 / (math.pi * (order + 1)) ** 2
+
+
+def group_errors(
+    first: Mapping[str, int], n_attributes: int = 1, error: float = ERROR
+) -> dict[str, float]:
+    """Return the errors of the groups of an attribute.
+
+    Parameters
+    ----------
+    first
+        The round in which each group appeared; of groups of the same round, names decide.
+    n_attributes, error
+        As for ``group_error``.
+
+    Examples
+    --------
+    >>> errors = group_errors({"a": 2, "b": 1, "c": 1})
+    >>> sorted(errors, key=errors.get, reverse=True)
+    ['b', 'c', 'a']
+    """
+    ordered = sorted(first, key=lambda name: (first[name], name))
+    return {name: group_error(error, at, n_attributes) for at, name in enumerate(ordered)}
 
 
 def anytime_interval(count: int, n: int, error: float) -> tuple[float, float]:
