@@ -11,6 +11,7 @@ from fairchance.ledger import Program
 from fairchance.ledger.summary import Summary
 from fairchance.notebook import Records, in_words
 from fairchance.people.likeness import Unlike
+from fairchance.words.batches import unlike_words
 from notebook_cells import HOSTILE, NAME, TAGS, Page, shown
 
 
@@ -75,7 +76,7 @@ def test_a_batch_of_a_million_is_short():
 
 def test_a_batch_says_what_is_unlike_the_history(explored):
     unlike = Unlike(NAME, "missing", 200, 200, 0.0, "history", True)
-    assert str(unlike) in shown(replace(explored[1], unlike=(unlike,))).texts
+    assert unlike_words(unlike) in shown(replace(explored[1], unlike=(unlike,))).texts
 
 
 def test_rounds_are_a_tuple_that_shows_as_a_table(explored, tmp_path):

@@ -326,7 +326,7 @@ def test_status_warns_of_missing_outcomes_in_the_same_round_as_decide(tmp_path, 
 
 
 def test_recorded_differences_of_recent_rounds_are_shown(plain):
-    blank = {"column": "age", "what": "missing", "n": 700, "of": 700, "share": 0.04}
+    blank = {"column": "age", "code": "missing", "n": 700, "of": 700, "usual": 0.04}
     rounds = tuple(
         replace(plain.rounds[0], round=t, unlike=(blank | {"since": "history", "stops": t == 2},))
         for t in range(1, 5)

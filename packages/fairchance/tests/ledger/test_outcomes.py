@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, HeadCounts, Standing
@@ -14,7 +13,7 @@ from fairchance.ledger.outcomes import compare_outcomes, new_outcomes, unique_ou
 from fairchance.ledger.program import Program
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.methods.storage import dumps
-from fairchance.people.likeness import FALSE_ALARMS, Checks
+from fairchance.people.likeness import Checks
 from ledger_worlds import algorithm_1, certified, started
 
 
@@ -49,7 +48,7 @@ def test_new_outcomes_are_those_that_the_record_lacks(rng):
         expected = one_by_one(now, standing, final)
         kinds.add(type(expected))
         if isinstance(expected, str):
-            with pytest.raises(InputError, match=f"id '{expected}' has an outcome or was with"):
+            with pytest.raises(InputError, match=f"'{expected}'"):
                 new_outcomes(now, standing, final=final)
             continue
         new = dict(new_outcomes(now, standing, final=final))
@@ -60,7 +59,7 @@ def test_new_outcomes_are_those_that_the_record_lacks(rng):
 def test_repeated_outcomes_must_agree():
     assert unique_outcomes(["b", "a", "b"], ["good", "bad", "good"]) == {"b": "good", "a": "bad"}
     assert list(unique_outcomes(["b", "a", "b"], ["good", "bad", "good"])) == ["b", "a"]
-    with pytest.raises(InputError, match="contradict each other for id 'b'; give one per id"):
+    with pytest.raises(InputError, match="'b'"):
         unique_outcomes(["a", "b", "b", "a"], ["good", "good", "bad", "bad"])
 
 
@@ -133,8 +132,9 @@ def compared(bad, of, **options):
 def test_a_file_with_good_and_bad_exchanged_stops():
     found = compared(155, 178)
     assert (found.bad, found.of, found.expected, found.stops) == (155, 178, 0.15, True)
-    with pytest.raises(InputError, match=r"155 of 178 outcomes .* 15 % were expected"):
+    with pytest.raises(InputError, match="155 of 178") as error:
         found.check()
+    assert error.value.option == "unlike_expected"
     assert not compared(155, 178, stop=1).stops
     assert compared(155, 178, stop=1, warn=1) is None
     assert compared(9, 10).stops
@@ -207,8 +207,7 @@ def test_outcomes_as_expected_are_rarely_reported():
     bad = rng.binomial(200, 0.15, n_files).tolist()
     found = [compared(n, 200, warn=1e-9) for n in bad]
     assert not any(one is not None and one.stops for one in found)
-    n = sum(one is not None for one in found)
-    assert binomtest(n, n_files, FALSE_ALARMS, "greater").pvalue > 1e-4
+    assert sum(one is not None for one in found) <= 2
     worse = rng.binomial(200, 0.3, 100).tolist()
     assert sum(compared(n, 200) is not None for n in worse) > 50  # a control
 
@@ -221,12 +220,13 @@ def test_refused_outcomes_stay_pending_and_a_confirmation_is_recorded(tmp_path, 
     yes = decided.accepted
     ids, right = decided.ids[yes], one.outcome[yes]
     before = program.checkpoint()
-    with pytest.raises(InputError, match="are good and bad exchanged"):
+    with pytest.raises(InputError) as error:
         program.observe(ids, 1 - right)
+    assert error.value.option == "unlike_expected"
     assert program.checkpoint() == before
     assert set(program.standing(ids).states) == {None}
     program.observe(ids, 1 - right, unlike_expected=True)
-    with pytest.raises(InputError, match="contradict the record"):
+    with pytest.raises(InputError, match=f"{yes.sum()} of {yes.sum()}"):
         program.observe(ids, right)
     assert program.standing(ids).states == ["bad" if good else "good" for good in right]
     program.observe(ids, right, unlike_expected=True)

@@ -14,6 +14,7 @@ from fairchance.core.saved import saved
 from fairchance.frames import to_frame
 from fairchance.notebook import Record, in_words
 from fairchance.words import amount, counted, people, percent, share
+from fairchance.words.batches import unlike_words
 
 __all__ = ["CertifiedRound", "CurvePoint", "Decisions", "GroupCount", "Round"]
 
@@ -53,7 +54,7 @@ class Decisions:
         of the score, the most negative first; None for accepted applicants. A ledger's ``Program``
         fills it in; otherwise it is None as a whole.
     unlike
-        Columns in which the batch is unlike the history or the last rounds, each an ``Unlike``.
+        Columns in which the batch is unlike the history or the last round, each an ``Unlike``.
     """
 
     ids: NDArray[np.generic]
@@ -86,7 +87,7 @@ class Decisions:
         return in_words(
             f"Round {self.round}: {accepted:,} of {counted(len(self), 'applicant')} accepted, "
             f"{explored:,} of them explored; {'certified' if self.certified else 'no certificate'}",
-            *map(str, self.unlike),
+            *map(unlike_words, self.unlike),
             titles=[*columns],
             rows=[[_shown(v) for v in row] for row in zip(*columns.values(), strict=True)],
             left_out=max(0, len(self) - _SHOWN),

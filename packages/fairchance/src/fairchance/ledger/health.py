@@ -22,6 +22,7 @@ from fairchance.ledger.summary import (
 )
 from fairchance.people.likeness import Unlike
 from fairchance.words import LIGHTS, counted, days, people, percent, share, times
+from fairchance.words.batches import unlike_expected_words, unlike_words
 
 __all__ = ["PILOT_ADVICE", "TINY", "Check", "check_health"]
 __all__ += ["known_outcomes_message", "verdict", "waiting_message"]
@@ -615,7 +616,7 @@ def _unlike(summary: Summary) -> Iterator[Check]:
     for row in summary.rounds[-_RECENT:]:
         if row.unlike:
             anyway = ", decided anyway" if any(one["stops"] for one in row.unlike) else ""
-            columns = " ".join(str(Unlike(**one)) for one in row.unlike[:_RECENT])
+            columns = " ".join(unlike_words(Unlike(**one)) for one in row.unlike[:_RECENT])
             more = len(row.unlike) - _RECENT
             yield Check(
                 "likeness",
@@ -631,7 +632,7 @@ def _unlike(summary: Summary) -> Iterator[Check]:
             "likeness",
             "",
             "amber",
-            f"Outcomes of entry {number}: {UnlikeExpected(**unlike)}",
+            f"Outcomes of entry {number}: {unlike_expected_words(UnlikeExpected(**unlike))}",
             "Compare the file with its source.",
             to_do=to_do,
         )

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from fairchance.errors import InputError
 from fairchance.frames import as_array, column, plain
@@ -16,7 +15,8 @@ from fairchance.ledger.base import STATES, HeadCounts, Standing
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.sql import Reader
 from fairchance.methods.certified.classifier import CertifiedClassifier
-from fairchance.people.likeness import FALSE_ALARMS, Checks, chance_of_more
+from fairchance.people.likeness import Checks, excess
+from fairchance.words.batches import unlike_expected_words
 
 __all__ = ["UnlikeExpected", "check_states", "compare_outcomes", "new_outcomes"]
 __all__ += ["outcomes_are_final", "read_outcomes", "unique_outcomes"]
@@ -135,15 +135,6 @@ class UnlikeExpected:
         Whether they would fit better with good and bad exchanged, by more than the level ``stop``.
     corrected
         How many contradict the record; 0 for first outcomes.
-
-    Examples
-    --------
-    >>> print(UnlikeExpected(155, 178, 0.15, True))
-    155 of 178 outcomes are bad, and at most about 15 % were expected; are good and bad exchanged,
-    or have only early bad outcomes arrived?
-    >>> print(UnlikeExpected(155, 178, 0.13, True, corrected=178))
-    178 of 178 outcomes contradict the record, good ones and bad ones; are good and bad exchanged,
-    here or in the record?
     """
 
     bad: int
@@ -152,28 +143,14 @@ class UnlikeExpected:
     stops: bool
     corrected: int = 0
 
-    def __str__(self) -> str:
-        """Return the difference in words."""
-        if self.corrected:
-            return (
-                f"{self.corrected:,} of {self.of:,} outcomes contradict the record, good ones and "
-                f"bad ones; are good and bad exchanged, here or in the record?"
-            )
-        why = "did something change"
-        if self.stops or self.bad == self.of:
-            why = "are good and bad exchanged, or have only early bad outcomes arrived"
-        return (
-            f"{self.bad:,} of {self.of:,} outcomes are bad, and at most about "
-            f"{100 * self.expected:.3g} % were expected; {why}?"
-        )
-
     def check(self) -> None:
         """Raise if the outcomes must not be recorded without a confirmation."""
         if self.stops:
             raise InputError(
-                f"the outcomes contradict what was expected: {self} Nothing was recorded: correct "
-                f"the outcomes, or, if they are right, record them with --unlike-expected "
-                f"(unlike_expected=True)."
+                f"the outcomes contradict what was expected: {unlike_expected_words(self)} Nothing "
+                f"was recorded: correct the outcomes, or, if they are right, record them with "
+                f"{{option}}.",
+                option="unlike_expected",
             )
 
 
@@ -226,16 +203,15 @@ def _first_unlike(
     if of < _ENOUGH or alpha is None:
         return None
     expected = max(alpha, 1 - float(np.nan_to_num(score, nan=1.0).mean()))
-    if bad / of - expected <= checks.warn:  # which spares counting
+    size = excess(bad, of, expected)
+    if size <= checks.warn:  # which spares counting
         return None
-    chance = float(binom.sf(bad - 1, of, min(1.0, expected)))
     counts = reader.head_counts(groups=False)
     for n_bad, n in _known_outcomes(reader, counts):
         if n >= _ENOUGH:
             expected = max(expected, n_bad / n)
-            chance = max(chance, chance_of_more(bad, of, n_bad, n))
-    size = bad / of - expected
-    if size <= checks.warn or chance >= FALSE_ALARMS:
+            size = min(size, excess(bad, of, n_bad / n, n))
+    if size <= checks.warn:
         return None
     # Without outcomes in the history all scores are 0.5, and both ways fit equally well.
     stops = size > checks.stop and bad / of > 0.5 >= expected

@@ -94,6 +94,7 @@ from fairchance.people.ids import as_ids, check_spelling
 from fairchance.people.intake import good_outcome
 from fairchance.people.likeness import Checks, Unlike
 from fairchance.people.reasons import Reference, reasons_for
+from fairchance.words.batches import unlike_expected_words
 
 __all__ = ["Program", "ProgramView"]
 
@@ -578,7 +579,8 @@ class Program:
             )
             # Inside the transaction: if warnings are errors, nothing is recorded.
             for one in () if unlike_expected else unlike:
-                warnings.warn(f"Unlike expected: {one}", LearningWarning, stacklevel=2)
+                message = f"Unlike expected: {unlike_expected_words(one)}"
+                warnings.warn(message, LearningWarning, stacklevel=2)
             if lost:
                 warnings.warn(restart_message(lost), LearningWarning, stacklevel=2)
 

@@ -178,7 +178,7 @@ class RoundSummary:
     about
         Data that were stored with the batch.
     unlike
-        Columns in which the batch is unlike the history or the last rounds, as ``Unlike.as_dict``.
+        Columns in which the batch is unlike the history or the last round, as ``Unlike.as_dict``.
     n_by_hand
         Applicants whom the program rejected and an override accepted.
     least_chance, n_hardly

@@ -35,6 +35,7 @@ from fairchance.frames import (
 from fairchance.people.columns import Expansion, TableColumns
 from fairchance.people.ids import as_ids, id_bits, unique_bits
 from fairchance.people.likeness import Checks, Likeness, Unlike, check_like
+from fairchance.words.batches import unlike_words
 
 __all__ = ["Batch", "History", "Intake", "good_outcome", "one_group"]
 
@@ -469,7 +470,8 @@ class Intake:
         if not unlike_history:
             check_like(unlike)
             for one in unlike:
-                warnings.warn(f"Unlike the {one.since}: {one}", LearningWarning, stacklevel=4)
+                message = f"Unlike the {one.since}: {unlike_words(one)}"
+                warnings.warn(message, LearningWarning, stacklevel=4)
         return {"counts": counts, "unlike": unlike}
 
     def _record_columns(

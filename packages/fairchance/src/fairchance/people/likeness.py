@@ -1,21 +1,15 @@
-"""Whether a batch is like the history and the last rounds, column by column.
+"""Whether a batch is like the history and the last round, column by column.
 
-Three shares of each column are compared: applicants without a value; applicants with a strange one,
-which is a number outside the history's range, or a text that fewer than five applicants of the
-history had; and whether all applicants have one and the same value. Of groups that may not decide,
-new ones are counted: those that no other applicant of the history had. A difference counts if it
-has a **size**, the difference of the two shares, and is more than **chance**: if all applicants
-came from one population, the probability of any finding in a batch would be at most
-``FALSE_ALARMS``. Tests are exact (Fisher's for two shares, and the order of past and new numbers
-for ranges) and corrected for their number. A finding beyond the level ``stop`` of ``Checks`` stops
-the batch; one beyond ``warn`` is reported. What is more than in the last rounds only is reported,
-too, and a batch that is like a round which was decided in spite of a stop is not stopped again.
+Two shares of each column are compared: applicants without a value, and applicants with a strange
+one, which is a number outside the history's range, or a text that fewer than five applicants of
+the history had. Of groups that may not decide, new ones are counted. A share that is larger than in
+the history by more than ``stop`` of ``Checks`` stops the batch, unless the last round was like it;
+one that is larger by more than ``warn`` than in the history or the last round is reported. Shares
+of fewer than ``ENOUGH`` applicants are not compared, and a difference must be larger than noise.
 
-Only counts and bounds are kept. The extremes of the history belong to single applicants, who may
-have to be forgotten, so a bound is the next round number outward, in steps of a tenth to a quarter
-of the extreme or of the range's width, whichever is less. An extreme that is such a number itself
-is a bound only if several applicants had it, like the 0 and 1 of a flag. Dates move on, so their
-range is wider by half its width on both sides.
+Only counts and bounds are kept. Counts add up: those of calls with few applicants are compared
+together. The extremes of the history belong to single applicants, who may have to be forgotten, so
+bounds are rounded outward. Dates move on, so their range is wider by half its width on both sides.
 """
 
 from __future__ import annotations
@@ -27,44 +21,31 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
-from fairchance.people.columns import SEVERAL, TableColumn, TableColumns
+from fairchance.people.columns import TableColumn, TableColumns
+from fairchance.words.batches import unlike_words
 
-__all__ = ["FALSE_ALARMS", "Checks", "Likeness", "Unlike", "chance_beyond", "chance_of_more"]
-__all__ += ["check_like", "rounded_outward"]
+__all__ = ["ENOUGH", "Checks", "Likeness", "Unlike", "check_like", "excess", "outward"]
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.intp]
 
-FALSE_ALARMS = 1e-4  # probability of any finding in a batch that is like the history
-_TESTS = 6  # per column: more missing and more strange values, each twice; fewer missing; one value
-_LEAST = 3  # applicants by which a batch must differ: one or two odd ones are usual
-_ROUNDS = 12  # that are remembered
-_MANY = 0.05  # the largest share of a value if a column has so many that one for all is a mistake
-_PART = 10.0  # a step is at least the size over this
-_CLOSE = 1e-9  # 0.7 is a multiple of 0.1, whatever division gives
-_SMALLEST = 1e-300  # step; smaller numbers count as 0
-_HINTS = {
-    "missing": "is the column filled in?",
-    "fewer missing": "is it a default?",
-    "unseen": "is it another coding?",
-    "group": "is it another coding?",
-    "outside": "is it another unit or decimal mark?",
-    "constant": "is it a default?",
-}
+ENOUGH = 20  # people from which on a share is compared
+_NOISE = 4.0  # standard errors that a difference must exceed
+_ODD = 2  # applicants by which every batch may differ
+_TINY = 1e-300  # numbers this small have no decimal step
 
 
 @saved
 @dataclass(frozen=True)
 class Checks:
-    """From which difference on a batch, or a file of outcomes, is reported or refused.
+    """Thresholds for warning about a batch or an outcome file, and for refusing it.
 
-    A level is a difference of two shares, such as the share of applicants without a value in a
-    batch and in the history; 1 turns a level off.
+    A threshold is a difference of two shares, such as the share of applicants without a value in a
+    batch and in the history; 1 turns it off.
 
     Attributes
     ----------
@@ -86,92 +67,63 @@ class Checks:
         for name, value in (("stop", self.stop), ("warn", self.warn)):
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
                 raise InputError(
-                    f"{name} of checks must be a difference of shares, above 0 and at most 1, "
-                    f"which turns it off, got {value!r}; change it."
+                    f"{name} of checks must be above 0 and at most 1 (off), got {value!r}.",
+                    option="checks",
                 )
         if self.warn > self.stop:
             raise InputError(
-                f"warn of checks must not be above stop, got {self.warn} and {self.stop}; change "
-                f"one of them."
+                f"warn of checks must not be above stop, got {self.warn} and {self.stop}.",
+                option="checks",
             )
 
 
 @dataclass(frozen=True)
 class Unlike:
-    """What differs in a column of a batch.
+    """A column in which a batch is unlike the history or the last round.
 
     Attributes
     ----------
     column
         Its name or position.
-    what
+    code
         ``"missing"``; ``"unseen"``, a text that fewer than five applicants of the history had;
-        ``"group"``, one that the history lacks; ``"outside"`` the range of the history;
-        ``"constant"``, one value for all.
+        ``"group"``, one that the history lacks; ``"outside"`` the range of the history.
     n, of
         How many applicants this is true of, and of how many; all but ``"missing"`` count only
         applicants with a value.
-    share
-        The same share before; for ``"constant"``, that of the most frequent value.
+    usual
+        The share before.
     since
-        What the batch is compared with, ``"history"`` or ``"last rounds"``.
+        What the batch is compared with, ``"history"`` or ``"last round"``.
     stops
-        Whether it is beyond the level ``stop``.
+        Whether the difference is beyond the threshold ``stop``.
     low, high
         The range, for ``"outside"``.
-
-    Examples
-    --------
-    >>> print(Unlike("age", "missing", 700, 700, 0.04, "history", True))
-    700 of 700 applicants have no value in 'age' (4 % in the history); is the column filled in?
     """
 
     column: str | int
-    what: str
+    code: str
     n: int
     of: int
-    share: float
+    usual: float
     since: str
     stops: bool
     low: Any = None
     high: Any = None
-
-    def __str__(self) -> str:
-        """Return the difference in words."""
-        name = repr(self.column) if isinstance(self.column, str) else f"column {self.column}"
-        before = f"{100 * self.share:.3g} % in the {self.since}"
-        if self.what == "constant":
-            return (
-                f"all {self.n:,} applicants have the same value in {name} (the most frequent had "
-                f"{before}); {_HINTS[self.what]}"
-            )
-        words = {
-            "missing": f"have no value in {name}",
-            "unseen": f"have a text in {name} that is new or rare",
-            "group": f"have a group in {name} that is new",
-            "outside": f"are outside {_shown(self.low)} to {_shown(self.high)} in {name}",
-        }[self.what]
-        fewer = self.what == "missing" and self.n < self.share * self.of
-        hint = _HINTS["fewer missing" if fewer else self.what]
-        return f"{self.n:,} of {self.of:,} applicants {words} ({before}); {hint}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data, without the fields that do not apply."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
-def _shown(bound: Any) -> str:
-    return f"{bound:.10g}" if isinstance(bound, float) else str(bound)
-
-
 def check_like(unlike: tuple[Unlike, ...]) -> None:
-    """Raise if a finding stops a batch; the message has all of them."""
-    stops = [str(one) for one in unlike if one.stops]
+    """Raise if a finding stops a batch; the message has all that do."""
+    stops = [unlike_words(one) for one in unlike if one.stops]
     if stops:
         raise InputError(
-            f"the batch is unlike the history: {' Also, '.join(stops)} Nothing was decided or "
-            f"recorded: correct the batch, or decide it anyway with --unlike-history "
-            f"(unlike_history=True)."
+            f"the batch is unlike the history: {' '.join(stops)} Nothing was recorded: correct the "
+            f"batch, or decide it anyway with {{option}}.",
+            option="unlike_history",
         )
 
 
@@ -186,12 +138,9 @@ class KnownColumn:
         As in ``TableColumn``, or the kind ``"group"``.
     at
         Its place in the matrix of features, or among the attributes that form groups.
-    n, missing
-        Number of applicants, and of those without a value.
-    strange
-        How many would have a text that fewer than five others had, or a group of their own.
-    most
-        How many had the most frequent value.
+    n, missing, strange
+        Number of applicants, of those without a value, and of those with a text that fewer than
+        five had, or with a group of their own.
     low, high
         Numbers, days or codes outside are strange.
     origin
@@ -204,7 +153,6 @@ class KnownColumn:
     n: int
     missing: int
     strange: int
-    most: int
     low: float
     high: float
     origin: float = 0.0
@@ -219,7 +167,7 @@ class KnownColumn:
         return low, high
 
     @property
-    def what(self) -> str:
+    def code(self) -> str:
         """How a strange value is called."""
         return {"category": "unseen", "group": "group"}.get(self.kind, "outside")
 
@@ -229,62 +177,48 @@ class KnownColumn:
         present = codes[~np.isnan(codes)].astype(np.float64)
         if not present.size:
             return None
-        values, counts = np.unique(present, return_counts=True)
-        strange, most = 0, int(counts.max())
+        strange = 0
         if column.kind == "category":
-            # Texts that no others had, seen from each applicant: those of five applicants, too.
             low, high = 0.0, len(column.categories) - 1.0
-            strange = int(counts[(values > high) | (counts == SEVERAL)].sum())
-            most = int(counts[values <= high].max(initial=0))
+            strange = int(np.count_nonzero(present > high))
         else:
-            few = bool(counts[0] < SEVERAL), bool(counts[-1] < SEVERAL)
-            low, high = rounded_outward(float(values[0]), float(values[-1]), few)
+            low, high = outward(float(present.min()), float(present.max()))
             if column.kind == "date":
                 low, high = low - (high - low) / 2, high + (high - low) / 2
         missing = codes.size - present.size
-        counted = (codes.size, missing, strange, most)
-        return KnownColumn(name, column.kind, at, *counted, low, high, column.origin)
+        return KnownColumn(
+            name, column.kind, at, codes.size, missing, strange, low, high, column.origin
+        )
 
     @staticmethod
     def of_group(name: str, at: int, level: Codes) -> KnownColumn:
         """Return what is kept of an attribute, given each applicant's level."""
         counts = np.bincount(level)
         alone = int(np.count_nonzero(counts == 1))
-        return KnownColumn(
-            name, "group", at, level.size, 0, alone, int(counts.max()), 0.0, counts.size - 1.0
-        )
+        return KnownColumn(name, "group", at, level.size, 0, alone, 0.0, counts.size - 1.0)
 
-    def count(self, codes: Floats, least: float, most: float) -> tuple[int, int, int, int]:
-        """Return a row of ``Likeness.recent`` for the codes of a batch.
+    def count(self, codes: Floats) -> tuple[int, int, int]:
+        """Return how many applicants of a batch there are, without a value, and with a strange one.
 
-        ``least`` and ``most`` are the extremes of the codes, NaN if some are missing.
+        A comparison with NaN is false.
         """
-        n = missing = codes.size
-        if np.isnan(least):
-            codes = codes[~np.isnan(codes)]
-            if not codes.size:
-                return n, missing, 0, 0
-            least, most = codes.min(), codes.max()
-        strange, missing = 0, n - codes.size
-        if least < self.low or most > self.high:
-            strange = int(np.count_nonzero((codes < self.low) | (codes > self.high)))
-        # Codes beyond the categories are of different texts, and days are often the same.
-        is_one = least == most and self.kind != "date"
-        is_one &= self.kind != "category" or least <= self.high
-        return n, missing, strange, codes.size if is_one else 0
+        strange = np.count_nonzero(codes < self.low) + np.count_nonzero(codes > self.high)
+        return codes.size, int(np.count_nonzero(np.isnan(codes))), int(strange)
 
 
 @saved
 class Likeness:
-    """What a history and the last rounds were like, to compare batches with.
+    """What a history and the last round were like, to compare batches with.
 
     Attributes
     ----------
     columns
         A ``KnownColumn`` for each column that decides, and for each attribute that may not.
-    recent
-        Counts of the last rounds, a row for each column: applicants, those without a value, with a
-        strange value, and with one and the same value.
+    last
+        Counts of the last round, a row for each column: applicants, those without a value, and
+        those with a strange value. None before it.
+    waiting
+        Counts of later applicants who were too few to compare.
 
     Examples
     --------
@@ -293,14 +227,15 @@ class Likeness:
     >>> likeness = Likeness.of(TableColumns.of(history), history)
     >>> likeness.compare(likeness.count(batch), Checks())
     ()
-    >>> print(*likeness.compare(likeness.count(100 * batch), Checks()))
-    500 of 500 applicants are outside 14 to 80 in column 0 (0 % in the history); is it another unit
-    or decimal mark?
+    >>> (one,) = likeness.compare(likeness.count(100 * batch), Checks())
+    >>> one.code, one.n, one.of, one.low, one.high, one.stops
+    ('outside', 500, 500, 10.0, 80.0, True)
     """
 
     def __init__(self, columns: tuple[KnownColumn, ...]) -> None:
         self.columns = columns
-        self.recent: list[Ints] = []
+        self.last: Ints | None = None
+        self.waiting: Ints | None = None
 
     @staticmethod
     def of(table: TableColumns, codes: Floats, names: tuple[str, ...] | None = None) -> Likeness:
@@ -337,188 +272,97 @@ class Likeness:
 
     def count(self, codes: Floats, levels: Codes | None = None) -> Ints:
         """Return the counts of a batch with groups at some levels, a row for each column."""
-        with np.errstate(invalid="ignore"):
-            least, most = codes.min(axis=0), codes.max(axis=0)
         rows = []
         for column in self.columns:
-            at = column.at
             if column.kind != "group":
-                rows.append(column.count(codes[:, at], least[at], most[at]))
+                rows.append(column.count(codes[:, column.at]))
             elif levels is not None:
-                new = int(np.count_nonzero(levels[at] > column.high))
-                rows.append((levels[at].size, 0, new, 0))
-        return np.array(rows, np.int64).reshape(-1, 4)
+                rows.append(column.count(levels[column.at]))
+        return np.array(rows, np.int64).reshape(-1, 3)
 
     def remember(self, counts: Ints) -> None:
-        """Add the counts of a round."""
-        self.recent = [*self.recent, counts][-_ROUNDS:]
+        """Add the counts of decided applicants; enough of them are the last round."""
+        counts = self._with_waiting(counts)
+        if counts[:, 0].max(initial=0) < ENOUGH:
+            self.waiting = counts
+        else:
+            self.last, self.waiting = counts, None
 
     def compare(self, counts: Ints, checks: Checks) -> tuple[Unlike, ...]:
         """Return what is unlike in a batch, given its counts; what stops it comes first."""
         found = [
             one
-            for at, column in enumerate(self.columns)
-            for one in self._findings(
-                column, counts[at].tolist(), [past[at].tolist() for past in self.recent], checks
-            )
+            for at, row in enumerate(self._with_waiting(counts).tolist())
+            for one in self._findings(at, row, checks)
         ]
         return tuple(sorted(found, key=lambda one: (not one.stops, -one.n / one.of)))
 
-    def _findings(
-        self, column: KnownColumn, now: list[int], recent: list[list[int]], checks: Checks
-    ) -> Iterator[Unlike]:
-        history = [column.n, column.missing, column.strange, column.most]
-        summed = np.sum(recent, axis=0).tolist() if recent else [0] * 4
-        for at, what in enumerate(("missing", column.what, "constant"), start=1):
-            n, of = now[at], _of(now, at)
-            bounds = column.bounds if what == "outside" else (None, None)
-            size = self._size(column, at, now, history, checks)
-            if size:
-                stops = size > checks.stop and not self._decided_before(
-                    column, at, now, recent, checks
-                )
-                share = history[at] / _of(history, at)
-                yield Unlike(column.name, what, n, of, share, "history", stops, *bounds)
-            elif what != "constant" and self._size(column, at, now, summed, checks, last=True):
-                share = summed[at] / _of(summed, at)
-                yield Unlike(column.name, what, n, of, share, "last rounds", False, *bounds)
+    def _with_waiting(self, counts: Ints) -> Ints:
+        return counts if self.waiting is None else counts + self.waiting
 
-    def _decided_before(
-        self,
-        column: KnownColumn,
-        at: int,
-        now: list[int],
-        recent: list[list[int]],
-        checks: Checks,
-    ) -> bool:
-        """Return whether a batch is like a round that was decided although it was so unlike."""
-        history = [column.n, column.missing, column.strange, column.most]
-        return any(
-            self._size(column, at, past, history, checks) > checks.stop
-            and _difference(at, now, past) <= checks.warn
-            for past in recent
-        )
-
-    def _size(
-        self,
-        column: KnownColumn,
-        at: int,
-        now: list[int],
-        past: list[int],
-        checks: Checks,
-        *,
-        last: bool = False,
-    ) -> float:
-        """Return by how much a share differs from the past; 0 if it is little, or chance."""
-        (n, of), (n_past, of_past) = (now[at], _of(now, at)), (past[at], _of(past, at))
-        if not of or not of_past or (at == _SAME and not n):
-            return 0.0
-        size = _difference(at, now, past)
-        if not size > checks.warn or size * of < _LEAST:
-            return 0.0
-        if last and n / of < n_past / of_past:  # good again after rounds that were not
-            return 0.0
-        if at == _SAME:  # which value it is does not matter, so the first applicant's is free
-            chance = chance_of_more(n - 1, of - 1, n_past, of_past)
-            if n_past > _MANY * of_past:  # a column with few values: perhaps a part of applicants
-                size = min(size, checks.stop)
-        elif at == _STRANGE and column.what == "outside" and not last:
-            chance = chance_beyond(of_past, of, n)
-        elif n / of < n_past / of_past:  # fewer are missing, which may be an improvement
-            chance = chance_of_more(of - n, of, of_past - n_past, of_past)
-            size = min(size, checks.stop)
-        else:
-            # Applicants with rare texts come in clumps of up to five.
-            clump = SEVERAL if at == _STRANGE and n_past and not last else 1
-            chance = chance_of_more(n, of, math.ceil(n_past / clump), of_past // clump)
-        return size if chance < FALSE_ALARMS / (_TESTS * len(self.columns)) else 0.0
+    def _findings(self, at: int, row: list[int], checks: Checks) -> Iterator[Unlike]:
+        column = self.columns[at]
+        now, history = _counted(row), _counted([column.n, column.missing, column.strange])
+        last = _counted([0, 0, 0] if self.last is None else self.last[at].tolist())
+        for place, code in enumerate(("missing", column.code)):
+            (n, of), past, before = now[place], history[place], last[place]
+            bounds = column.bounds if code == "outside" else (None, None)
+            if of < ENOUGH or past[1] < ENOUGH:
+                continue
+            usual = past[0] / past[1]
+            recent = before[0] / before[1] if before[1] >= ENOUGH else None
+            size = excess(n, of, usual, past[1])
+            if size > checks.warn:
+                again = recent is not None and n / of <= recent + checks.warn
+                stops = size > checks.stop and not again
+                yield Unlike(column.name, code, n, of, usual, "history", stops, *bounds)
+            elif recent is not None and excess(n, of, recent, before[1]) > checks.warn:
+                yield Unlike(column.name, code, n, of, recent, "last round", False, *bounds)
 
 
-_MISSING, _STRANGE, _SAME = 1, 2, 3  # places among the counts
+def _counted(row: list[int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return how many have no value, and a strange one, each with of how many."""
+    n, missing, strange = row
+    return (missing, n), (strange, n - missing)
 
 
-def _of(counts: list[int], at: int) -> int:
-    """Return of how many a count is: of all applicants, or of those with a value."""
-    return counts[0] if at == _MISSING else counts[0] - counts[_MISSING]
-
-
-def _difference(at: int, now: list[int], past: list[int]) -> float:
-    """Return by how much a share is larger; for missing values, also by how much it is smaller."""
-    before = past[at] / _of(past, at) if _of(past, at) else 0.0
-    more = (now[at] / _of(now, at) if _of(now, at) else 0.0) - before
-    return abs(more) if at == _MISSING else more
-
-
-def chance_of_more(n: int, of: int, n_past: int, of_past: int) -> float:
-    """Return the chance of so many or more, if all come from one population (Fisher's test).
-
-    Examples
-    --------
-    >>> round(chance_of_more(3, 3, 1, 7), 12)  # 4 of 10, and 3 of them among the last 3: 4 / 120
-    0.033333333333
-    """
-    return float(hypergeom.sf(n - 1, of + of_past, n + n_past, of))
-
-
-def chance_beyond(n_past: int, n_new: int, least: int) -> float:
-    """Return the chance that at least ``least`` new values are beyond the extremes of past ones.
-
-    If all are exchangeable and no two are equal, all orders of old and new are equally likely, and
-    in (b + 1) · C(n_new − b + n_past − 2, n_past − 2) of C(n_new + n_past, n_past) exactly b of
-    the new are beyond. With ties, or bounds rounded outward, the chance is smaller.
+def excess(n: int, of: int, usual: float, known: float = math.inf) -> float:
+    """Return by how much a share is above the usual one; 0 if it is not, or if that is noise.
 
     Parameters
     ----------
-    n_past, n_new
-        Number of values in the history and in the batch.
-    least
-        Least number of values beyond.
+    n, of
+        How many, and of how many.
+    usual, known
+        The usual share, and the number of people it was seen in.
 
     Examples
     --------
-    >>> round(chance_beyond(399, 1, 1), 12)  # 2 / (n_past + 1)
-    0.005
+    >>> excess(45, 60, 0.25), excess(30, 60, 0.25)
+    (0.5, 0.0)
     """
-    if n_past < 2 or least <= 0:
-        return 1.0
-    inside = n_new - np.arange(n_new, dtype=np.float64)
-    fewer = np.cumprod(np.r_[1.0, inside / (inside + n_past - 2)])  # b beyond, against none
-    n = n_new + n_past
-    none_beyond = n_past * (n_past - 1) / (n * (n - 1))
-    ways = np.arange(1, n_new + 2) * fewer * none_beyond
-    return float(min(1.0, ways[least:].sum()))
+    weight = of / (of + known)
+    share = weight * n / of + (1 - weight) * usual
+    noise = _NOISE * math.sqrt(share * (1 - share) * (1 / of + 1 / known)) + _ODD / of
+    return n / of - usual if n / of - usual > noise else 0.0
 
 
-def rounded_outward(
-    least: float, largest: float, few: tuple[bool, bool] = (False, False)
-) -> tuple[float, float]:
+def outward(least: float, largest: float) -> tuple[float, float]:
     """Return round numbers that enclose two extremes.
 
-    If few applicants had an extreme, the bound is not the extreme itself.
-
     Examples
     --------
-    >>> rounded_outward(1953.0, 2004.0)
-    (1950.0, 2010.0)
-    >>> rounded_outward(-0.27, 0.3)
-    (-0.3, 0.3)
+    >>> outward(1953.0, 2004.0), outward(339.0, 10_636.0), outward(0.0, 1.0)
+    ((1950.0, 2005.0), (300.0, 15000.0), (0.0, 1.0))
     """
     width = largest - least
-    low = -_up(-least, width, beyond=few[0])
-    return low + 0.0, _up(largest, width, beyond=few[1])  # never -0.0
+    return -_up(-least, width) + 0.0, _up(largest, width)  # never -0.0
 
 
-def _up(value: float, width: float, *, beyond: bool) -> float:
-    """Return the first multiple of a round step that is at or above a value, or above it."""
-    if value == 0 and not beyond:
+def _up(value: float, width: float) -> float:
+    """Return the first multiple at or above a value of half a power of ten."""
+    size = min(abs(value), width) or abs(value)
+    if size < _TINY:
         return value
-    size = min(abs(value) or width, width or abs(value))
-    if size == 0:
-        return value
-    part = max(size / _PART, _SMALLEST)
-    power = math.floor(math.log10(part))
-    steps = (float(f"{digit}e{power}") for digit in (1, 2, 5))
-    step = next((size for size in steps if size >= part), float(f"1e{power + 1}"))
-    bound = round(math.ceil(value / step - _CLOSE) * step, max(0, -power))
-    below = bound <= value if beyond else bound < value
-    return round(bound + step, max(0, -power)) if below else bound
+    step = 10.0 ** math.floor(math.log10(size)) / 2
+    return max(value, math.ceil(value / step) * step)

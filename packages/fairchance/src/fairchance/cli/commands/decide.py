@@ -75,6 +75,7 @@ from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LearningWarning, LedgerError
 from fairchance.extras import arrow
 from fairchance.words import counted, percent
+from fairchance.words.batches import unlike_words
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.core.decisions import Decisions
@@ -581,7 +582,7 @@ def _unlike_message(unlike: Sequence[dict[str, Any]], *, certified: bool) -> Ite
 
     Examples
     --------
-    >>> row = {"column": "age", "what": "missing", "n": 60, "of": 60, "share": 0.04}
+    >>> row = {"column": "age", "code": "missing", "n": 60, "of": 60, "usual": 0.04}
     >>> row |= {"since": "history", "stops": True}
     >>> print(*_unlike_message([row], certified=False))
     Unlike the history: 60 of 60 applicants have no value in 'age' (4 % in the history); is the
@@ -591,7 +592,7 @@ def _unlike_message(unlike: Sequence[dict[str, Any]], *, certified: bool) -> Ite
     from fairchance.people.likeness import Unlike  # noqa: PLC0415 - slow to import
 
     for row in unlike:
-        yield f"Unlike the {row['since']}: {Unlike(**row)}"
+        yield f"Unlike the {row['since']}: {unlike_words(Unlike(**row))}"
     if any(row["stops"] for row in unlike):
         message = "Decided anyway (--unlike-history), which is recorded."
         if certified:

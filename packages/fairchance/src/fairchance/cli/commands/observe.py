@@ -51,6 +51,7 @@ from fairchance.cli.options import (
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.words import counted, people, shortened
+from fairchance.words.batches import unlike_expected_words
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.ledger.base import Standing
@@ -419,7 +420,7 @@ def _unlike_message(unlike: dict[str, Any] | None) -> list[str]:
     anyway = (
         " Recorded anyway (--unlike-expected), which is recorded, too." if unlike["stops"] else ""
     )
-    return [f"Unlike expected: {UnlikeExpected(**unlike)}{anyway}"]
+    return [f"Unlike expected: {unlike_expected_words(UnlikeExpected(**unlike))}{anyway}"]
 
 
 def _restarts_message(restarts: Sequence[dict[str, Any]], n_dropped: int) -> list[str]:

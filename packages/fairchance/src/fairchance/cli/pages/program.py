@@ -47,6 +47,7 @@ from fairchance.words import (
     percents,
     times,
 )
+from fairchance.words.batches import unlike_expected_words, unlike_words
 
 __all__ = ["certificate_section", "program_page", "settings_section", "write_program_report"]
 
@@ -559,13 +560,17 @@ def _exploration(summary: Summary) -> Section:
 
 def _data_checks(summary: Summary) -> Section:
     rows = [
-        (f"Round {row.round}", row.batch, f"{found}{' Decided anyway.' if found.stops else ''}")
+        (
+            f"Round {row.round}",
+            row.batch,
+            unlike_words(Unlike(**one)) + (" Decided anyway." if one["stops"] else ""),
+        )
         for row in summary.rounds
-        for found in (Unlike(**one) for one in row.unlike)
+        for one in row.unlike
     ]
     batches, files = len({row[0] for row in rows}), len(summary.unlike_outcomes)
     rows += [
-        (f"Entry {number}", "outcomes", str(UnlikeExpected(**one)))
+        (f"Entry {number}", "outcomes", unlike_expected_words(UnlikeExpected(**one)))
         for number, one in summary.unlike_outcomes.items()
     ]
     if not rows:

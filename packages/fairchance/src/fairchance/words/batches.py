@@ -1,0 +1,68 @@
+"""Sentences about batches and outcomes that are unlike earlier ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fairchance.words import percent
+
+if TYPE_CHECKING:
+    from fairchance.ledger.outcomes import UnlikeExpected
+    from fairchance.people.likeness import Unlike
+
+__all__ = ["unlike_expected_words", "unlike_words"]
+
+
+def unlike_words(one: Unlike) -> str:
+    """Say in what a column of a batch differs.
+
+    Examples
+    --------
+    >>> from fairchance.people.likeness import Unlike
+    >>> print(unlike_words(Unlike("age", "missing", 700, 700, 0.04, "history", True)))
+    700 of 700 applicants have no value in 'age' (4 % in the history); is the column filled in?
+    """
+    name = repr(one.column) if isinstance(one.column, str) else f"column {one.column}"
+    what, hint = {
+        "missing": (f"have no value in {name}", "is the column filled in"),
+        "unseen": (f"have a text in {name} that is new or rare", "is it another coding"),
+        "group": (f"have a group in {name} that is new", "is it another coding"),
+        "outside": (
+            f"are outside {_bound(one.low)} to {_bound(one.high)} in {name}",
+            "is it another unit or decimal mark",
+        ),
+    }[one.code]
+    return (
+        f"{one.n:,} of {one.of:,} applicants {what} ({percent(one.usual)} in the {one.since}); "
+        f"{hint}?"
+    )
+
+
+def unlike_expected_words(one: UnlikeExpected) -> str:
+    """Say in what outcomes differ from what was expected.
+
+    Examples
+    --------
+    >>> from fairchance.ledger.outcomes import UnlikeExpected
+    >>> print(unlike_expected_words(UnlikeExpected(155, 178, 0.15, True)))
+    155 of 178 outcomes are bad, and at most about 15 % were expected; are good and bad exchanged,
+    or have only early bad outcomes arrived?
+    >>> print(unlike_expected_words(UnlikeExpected(155, 178, 0.13, True, corrected=178)))
+    178 of 178 outcomes contradict the record; are good and bad exchanged, here or in the record?
+    """
+    if one.corrected:
+        return (
+            f"{one.corrected:,} of {one.of:,} outcomes contradict the record; are good and bad "
+            f"exchanged, here or in the record?"
+        )
+    why = "did something change"
+    if one.stops or one.bad == one.of:
+        why = "are good and bad exchanged, or have only early bad outcomes arrived"
+    return (
+        f"{one.bad:,} of {one.of:,} outcomes are bad, and at most about "
+        f"{percent(one.expected)} were expected; {why}?"
+    )
+
+
+def _bound(value: Any) -> str:
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
