@@ -488,7 +488,7 @@ def test_options_on_the_command_line(world, monkeypatch):
     ):
         result, found = run(*option.split(), value)
         assert result.exit_code == 2
-        assert re.search(words, one_sentence(found["error"]))
+        assert re.search(words, one_sentence(found["error"]["message"]))
 
 
 def test_letters_of_the_paper_on_the_command_line():

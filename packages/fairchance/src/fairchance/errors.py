@@ -1,6 +1,7 @@
 """Exceptions and warnings of fairchance, and text that is safe to show."""
 
 import unicodedata
+from typing import ClassVar
 
 
 class InputError(ValueError):
@@ -14,6 +15,11 @@ class InputError(ValueError):
         The parameter that is wrong, or that lets the input pass; empty if there is none. The
         library writes its name, and the command line its flag.
 
+    Attributes
+    ----------
+    code
+        A word for the kind of error, which the command line's JSON has.
+
     Examples
     --------
     >>> error = InputError("3 columns are unlike; set {option} if that is meant.", option="anyway")
@@ -22,6 +28,8 @@ class InputError(ValueError):
     >>> print(error.worded("--anyway"))
     3 columns are unlike; set --anyway if that is meant.
     """
+
+    code: ClassVar[str] = "input"
 
     def __init__(self, message: str = "", *, option: str = "") -> None:
         super().__init__(message)
@@ -38,17 +46,25 @@ class InputError(ValueError):
 class UnknownIdError(InputError):
     """An id was never decided on, or belongs to a rejected applicant."""
 
+    code = "unknown_id"
+
 
 class UnavailableError(InputError):
     """Data could not be downloaded; the message says from where and how to do it by hand."""
+
+    code = "unavailable"
 
 
 class UntrustedError(InputError):
     """A stored estimator contains types that are not trusted."""
 
+    code = "untrusted"
+
 
 class LedgerError(InputError):
     """A ledger cannot be read or written, or its content is wrong."""
+
+    code = "ledger"
 
 
 class LedgerWarning(UserWarning):

@@ -48,7 +48,7 @@ def test_a_file_with_good_and_bad_exchanged_is_refused_unless_confirmed(lender):
     assert "are good and bad exchanged" in message
     assert "--unlike-expected" in message
     assert entries(lender, "outcomes") == []
-    assert done("observe", "outcomes.csv", code=2)["code"] == 2
+    assert done("observe", "outcomes.csv", code=2)["error"]["code"] == "input"
     result = done("observe", "outcomes.csv", "--unlike-expected")
     assert result["unlike_expected"]["stops"]
     assert result["unlike_expected"] == entries(lender, "outcomes")[0].says["unlike_expected"]

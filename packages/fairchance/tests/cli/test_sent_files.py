@@ -282,7 +282,7 @@ def test_refused_rows_cannot_share_standard_output(lender, command):
     head = program.checkpoint()
     result = call(*COMMANDS[command], "--refused", "-", "--json")
     words = "--json and --refused - both write to standard output; name a file with --refused."
-    assert (result.exit_code, json.loads(result.stdout)["error"]) == (2, words)
+    assert (result.exit_code, json.loads(result.stdout)["error"]["message"]) == (2, words)
     if command == "decide":
         both = refused("decide", "applicants.csv", "-o", "-", "--refused", "-")
         assert both == words.replace("--json", "-o -")
@@ -303,7 +303,7 @@ def test_refused_rows_of_a_history_on_standard_output(tmp_path, monkeypatch):
     past.to_csv("history.csv", index=False)
     words = ("init", "--ledger", url, "--program", "second", "--config", "program.toml")
     result = call(*words, "history.csv", "--refused", "-", "--json")
-    assert "--json and --refused - both write" in json.loads(result.stdout)["error"]
+    assert "--json and --refused - both write" in json.loads(result.stdout)["error"]["message"]
     result = call(*words, "history.csv", "--refused", "-")
     assert result.exit_code == 0, result.stderr
     (row,) = csv.DictReader(io.StringIO(result.stdout))

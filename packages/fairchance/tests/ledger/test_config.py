@@ -330,8 +330,7 @@ def test_files_that_are_not_a_configuration(read, content, words):
 
 
 def test_a_missing_file(tmp_path):
-    words = "fairchance init --example -o no.toml writes one."
-    with pytest.raises(InputError, match=re.escape(words)):
+    with pytest.raises(InputError, match=r"no\.toml"):
         read_config(tmp_path / "no.toml")
 
 

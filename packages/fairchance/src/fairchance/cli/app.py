@@ -11,6 +11,7 @@ the group ``fairchance.commands``, each a function; fairchance-lab does.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 from collections.abc import Callable
@@ -73,10 +74,10 @@ class Command(NamedTuple):
             found = None
         if found is None or found.origin is None:
             return ""
-        source = Path(found.origin).read_text("utf-8")
-        _, _, after = source.partition(f"def {self.function}(")
-        signature, _, text = after.partition('"""')
-        return "" if "\ndef " in signature else text.partition("\n")[0].removesuffix('"""')
+        for node in ast.parse(Path(found.origin).read_bytes()).body:
+            if isinstance(node, ast.FunctionDef) and node.name == self.function:
+                return (ast.get_docstring(node) or "").partition("\n")[0]
+        return ""
 
 
 # In the order of the help.

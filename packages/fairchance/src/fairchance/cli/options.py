@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairchance.cli.output import Console, print_error, print_json, print_lines
-from fairchance.errors import InputError, UnavailableError, to_install
+from fairchance.errors import InputError, to_install
 
 if TYPE_CHECKING:  # slow to import, and every command imports this module
     from fairchance.ledger.program import Program
@@ -50,6 +50,14 @@ __all__ = [
 
 VERIFICATION_FAILED = 4  # exit codes
 UNEXPECTED = 70
+_EXIT_CODES = {
+    "input": 2,
+    "ledger": 2,
+    "not_installed": 2,
+    "unknown_id": 2,
+    "untrusted": 2,
+    "unavailable": 3,
+}
 _LEDGER = "FAIRCHANCE_LEDGER"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -195,13 +203,15 @@ def names(text: str) -> tuple[str, ...]:
 def check_jobs(jobs: int) -> None:
     """Raise if the number of jobs is neither positive nor -1."""
     if jobs == 0 or jobs < -1:
-        raise InputError(f"jobs must be 1 or more, or -1 for one per core, got {jobs}.")
+        raise InputError(
+            f"{{option}} must be 1 or more, or -1 for one per core, got {jobs}.", option="jobs"
+        )
 
 
 def check_name(option: str, name: str | None) -> None:
     """Raise if an option that takes a name got an empty one."""
     if name is not None and not name.strip():
-        raise InputError(f"{option} takes a name, got an empty one; give a name or leave it out.")
+        raise InputError(f"{{option}} must be a name, got {name!r}.", option=option)
 
 
 @contextmanager
@@ -236,7 +246,7 @@ def errors(json: bool, options: Mapping[str, str] | None = None) -> Iterator[Non
     Parameters
     ----------
     json
-        Whether to print it as JSON too.
+        Whether to print it as JSON too: a word for its kind, the option and the message.
     options
         Words of the library's messages that are options of this command.
     """
@@ -252,36 +262,34 @@ def errors(json: bool, options: Mapping[str, str] | None = None) -> Iterator[Non
         for words, option in (options or {}).items():
             message = message.replace(words, option)
         if json:
-            print_json({"error": message, "code": code})
+            option = _flag(error) if isinstance(error, InputError) else ""
+            print_json({"error": {"code": code, "option": option or None, "message": message}})
         print_error(message)
-        raise SystemExit(code) from error
+        raise SystemExit(_EXIT_CODES.get(code, UNEXPECTED)) from error
 
 
-def _code_and_message(error: Exception) -> tuple[int, str]:
-    """Return the exit code of an error, and its sentence."""
+def _flag(error: InputError) -> str:
+    return f"--{error.option.replace('_', '-')}" if error.option else ""
+
+
+def _code_and_message(error: Exception) -> tuple[str, str]:
+    """Return a word for the kind of an error, and its sentence."""
     # The library's message names the extra that a function needs; a command needs more.
     missing = error.__cause__ if isinstance(error, InputError) else error
     if isinstance(missing, ModuleNotFoundError) and _package(missing) in _PACKAGES:
-        return 2, not_installed_message("this command", missing)
+        return "not_installed", not_installed_message("this command", missing)
     if isinstance(error, InputError):
-        flag = f"--{error.option.replace('_', '-')}"
-        return 3 if isinstance(error, UnavailableError) else 2, error.worded(flag)
+        return error.code, error.worded(_flag(error))
     if os.environ.get(_TRACEBACK):
         print_lines(traceback.format_exc().splitlines(), to_stderr=True)
     what = " ".join(f"{type(error).__name__}: {error}".split())
     if isinstance(error, MemoryError):
-        return UNEXPECTED, (
-            "the memory is used up, and nothing half-done is recorded; send fewer rows or columns, "
-            "or use a machine with more memory."
-        )
+        return "memory", "the memory is used up, and nothing half-done is kept; send fewer rows."
     if isinstance(error, OSError):
-        return UNEXPECTED, (
-            f"the system refused something ({what}), and nothing half-done is recorded; free "
-            f"space or correct permissions, then run the command again."
-        )
-    return UNEXPECTED, (
-        f"this is a bug of fairchance ({what}), and nothing half-done is recorded; please report "
-        f"it with what the command prints with {_TRACEBACK}=1."
+        return "system", f"the system refused this ({what}), and nothing half-done is kept."
+    return "bug", (
+        f"this is a bug of fairchance ({what}), and nothing half-done is kept; report it with the "
+        f"output under {_TRACEBACK}=1."
     )
 
 
@@ -316,14 +324,13 @@ def ledger_url(place: str | None, ledger: str | None) -> str:
     """
     if place is not None and ledger is not None and place != ledger:
         raise InputError(
-            "a command reads one ledger, got one as an argument and another as --ledger; leave "
-            "out one."
+            "the ledger is an argument or {option}, got both; leave out one.", option="ledger"
         )
     url = place or ledger or os.environ.get(_LEDGER)
     if not url:
         raise InputError(
-            f"the command needs a ledger, got none; name it, as in sqlite:///lender.db, or set "
-            f"{_LEDGER}."
+            f"the command needs a ledger; name one, as in sqlite:///lender.db, or set {_LEDGER}.",
+            option="ledger",
         )
     return url
 
@@ -332,7 +339,7 @@ def open_program(
     ledger: str, program: str | None, by: str | None, trusted: list[str] | None
 ) -> Program:
     """Return a program on a ledger; its state is read by the first call that needs it."""
-    check_name("--by", by)
+    check_name("by", by)
     from fairchance.ledger.program import Program  # noqa: PLC0415 - an extra
 
     return Program.open(ledger, program, by=by, trusted=trusted or (), load=False)

@@ -288,13 +288,10 @@ def read_config(path: str | Path) -> Config:
     try:
         content = read_toml(path)
     except FileNotFoundError:
-        raise InputError(
-            f"there is no file {str(path)!r}; fairchance init --example -o {path.name} writes one."
-        ) from None
+        raise InputError(f"there is no file {str(path)!r}; name one that exists.") from None
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{path.name} cannot be read as TOML: {str(error).rstrip('.')}; repair it, or start "
-            f"with the file that fairchance init --example writes."
+            f"{path.name} cannot be read as TOML: {str(error).rstrip('.')}; repair it."
         ) from error
     try:
         return _config(content, path.name)

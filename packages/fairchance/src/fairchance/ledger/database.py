@@ -505,7 +505,7 @@ def compact(engine: sa.Engine) -> None:
     if reason:
         raise LedgerError(
             f"the files of the ledger at {shown_url(engine.url)} may still hold erased applicants "
-            f"({reason}); fix that, then run fairchance erase --compact."
+            f"({reason}); fix that, then compact it again."
         )
 
 

@@ -140,9 +140,10 @@ class SqlLedger:
             return names[0]
         if not names:
             raise LedgerError("the ledger has no program; fairchance init starts one.")
-        listed = ", ".join(map(repr, names))
         raise LedgerError(
-            f"the ledger has {len(names)} programs, {listed}; name one of these (--program)."
+            f"the ledger has {len(names)} programs, {', '.join(map(repr, names))}; choose one with "
+            f"{{option}}.",
+            option="program",
         )
 
     @contextmanager

@@ -307,7 +307,8 @@ def load_estimator(content: bytes, trusted: Iterable[str] = ()) -> Any:
     if used - allowed:
         raise UntrustedError(
             f"a stored estimator contains types that are not trusted yet: "
-            f"{', '.join(sorted(used - allowed))}; pass those you trust as trusted (--trusted)."
+            f"{', '.join(sorted(used - allowed))}; pass those you trust as {{option}}.",
+            option="trusted",
         )
     made = _skops().loads(content, trusted=sorted(used))
     parts = list(_parts(made))

@@ -107,7 +107,7 @@ def observe(
     Example: fairchance observe outcomes.csv --ledger sqlite:///lender.db
     """
     with errors(json):
-        check_name("--request", request)
+        check_name("request", request)
         refused_file = refused_path(refused, outcomes, "--json" if json else None)
         check_output(refused_file)
         opened = open_program(ledger, program, by, trusted)

@@ -137,7 +137,7 @@ class Given:
 
     def recorded(self, view: ProgramView, asked: Asked) -> Request | None:
         """Return the request of this name, if it is recorded."""
-        check_name("--request", self.request)
+        check_name("request", self.request)
         from fairchance.ledger.objections import Request  # noqa: PLC0415 - an extra
 
         return Request.recorded(view.reader, asked[0], self.request)

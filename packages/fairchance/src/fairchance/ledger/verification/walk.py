@@ -171,13 +171,14 @@ def _check_checkpoint(checkpoint: Checkpoint, program: str) -> None:
     """Raise if a checkpoint cannot be one of the program."""
     if checkpoint.number < 1:
         raise InputError(
-            f"a checkpoint is of an entry, numbered from 1, got {checkpoint.number}; pass one as "
-            f"it was exported."
+            f"a checkpoint's entry is numbered from 1, got {checkpoint.number}; pass one as it "
+            f"was exported."
         )
     if checkpoint.program != program:
         raise InputError(
-            f"the checkpoint is of the program {checkpoint.program!r}, but {program!r} was to be "
-            f"verified; name its own program (--program), or pass a checkpoint of {program!r}."
+            f"the checkpoint is of program {checkpoint.program!r}, got {program!r} to verify; "
+            f"change {{option}}.",
+            option="program",
         )
 
 
