@@ -19,12 +19,13 @@ from typer.testing import CliRunner
 
 from cli.lender_files import CERTIFIED, PROGRAM, done, people
 from fairchance.cli.app import app
-from fairchance.cli.files.rows import TRUTH_VALUES
 from fairchance.cli.files.tables import read_table
+from fairchance.errors import LedgerError
 from fairchance.ledger import Program, SqlLedger, verify
 from fairchance.ledger.config import example_config as shipped_example
 from fairchance.ledger.config import read_config
 from fairchance.methods.options import CLASSIFIERS, LIMITS
+from golden import transcript
 from sentences import one_sentence
 
 URL = "sqlite:///lender.db"
@@ -115,14 +116,14 @@ def refused(words, *arguments, **options):
 def test_example_is_printed_or_written_and_never_overwritten(tmp_path):
     assert call("--example").stdout == shipped_example()
     result = call("--example", "-o", "mine.toml")
-    assert (result.exit_code, "Written: mine.toml" in result.stdout) == (0, True)
+    assert (result.exit_code, "mine.toml" in result.stdout) == (0, True)
     path = tmp_path / "mine.toml"
     assert path.read_text() == shipped_example()
     path.write_text("mine")
-    refused("'mine.toml' exists and is not overwritten", "--example", "-o", "mine.toml")
+    refused("mine.toml", "--example", "-o", "mine.toml")
     assert path.read_text() == "mine"
-    refused("cannot be written", "--example", "-o", "no/mine.toml")
-    refused("--example only writes a configuration", "--example", "history.csv")
+    refused("no/mine.toml", "--example", "-o", "no/mine.toml")
+    refused("--example", "--example", "history.csv")
     assert json.loads(call("--example", "-o", "a.toml", "--json").stdout) == {"written": "a.toml"}
 
 
@@ -167,10 +168,8 @@ def test_columns_of_all_kinds_are_decided_exported_and_verified(config):
     new.loc[3, "since"], new.loc[4, "owner"] = "next week", "perhaps"
     new.to_csv("applicants.csv", index=False)
     result = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", URL)
-    assert result["refused"]["reasons"] == {
-        "'since' must be a date such as 2031-01-31, got 'next week'": 1,
-        "'owner' must be a number, got 'perhaps'": 1,
-    }
+    (since, owner) = result["refused"]["reasons"]
+    assert ("'next week'" in since, "'perhaps'" in owner) == (True, True)
     done("export", "--features", "-o", "decided.csv", "--ledger", URL)
     decided = pd.read_csv("decided.csv", dtype={"feature.postcode": str})
     assert decided["feature.postcode"].tolist() == new.drop(index=[3, 4])["postcode"].tolist()
@@ -183,10 +182,7 @@ def test_columns_of_all_kinds_are_decided_exported_and_verified(config):
 
 def test_history_without_the_column_of_past_decisions():
     result = init(shipped_example(), write(history(100)[0]), code=2)
-    assert result["error"] == (
-        "history.csv has no column 'accepted', which [columns] accepted names; name the column of "
-        "past decisions, or remove the key if all applicants with an outcome were accepted."
-    )
+    assert "'accepted'" in result["error"]["message"]
 
 
 def test_program_of_the_example():
@@ -384,15 +380,16 @@ def test_named_values_are_missing():
     assert (decided.isna().to_numpy() == np.eye(3, dtype=bool)).all()
 
 
-def test_words_in_a_column_of_numbers_are_refused_with_a_hint():
-    table, _ = history(200)
+def test_what_init_prints(golden):
+    """Words in a column of numbers, mostly bad outcomes, no patience."""
+    table = of_outcomes(20, 80)
     age = ["?" if i % 10 == 0 else str(value) for i, value in enumerate(table["age"].to_pylist())]
     write(table.set_column(3, "age", pa.array(age)))
-    with open("program.toml", "w") as file:
-        file.write(example_config())
-    output = call("--ledger", URL, "--config", "program.toml", "history.csv").stdout
-    assert "  20 × 'age' must be a number, got '?'\n" in output
-    assert "If '?' means that a value is missing, add it to missing_values in [columns]" in output
+    config = re.sub(r"^patience = .*$", "", example_config(), flags=re.MULTILINE)
+    notes = init(config, "history.csv", "--check")["notes"]
+    assert [note["code"] for note in notes] == ["mostly_bad", "missing_value", "no_patience"]
+    start = f"init --ledger {URL} --config program.toml history.csv"
+    golden("init", transcript("init --example -o mine.toml", f"{start} --check", start, start))
 
 
 # Other histories
@@ -411,7 +408,6 @@ def test_printed_summary():
     call("--example", "-o", "program.toml")
     result = call("--ledger", URL, "--config", "program.toml", "history.csv", "--by", "Ada")
     assert result.exit_code == 0, result.stderr
-    assert "Program 'main' is recorded.\n300 people: " in result.stdout
     wide = max(len(ends(table[name])) for name in ("income", "debt", "age"))
     assert result.stdout.splitlines()[2:7] == [
         f"Feature  Kind    {'Values':{wide}}  Missing",
@@ -438,8 +434,6 @@ def test_check_says_what_would_be_recorded_and_records_nothing(tmp_path):
     (tmp_path / "program.toml").write_text(CHECKED)
     before = sorted(tmp_path.iterdir())
     checked = init(CHECKED, "history.csv", "--check")
-    words = ("--check", "--config", "program.toml", "history.csv")
-    shown = call(*words)
     assert sorted(tmp_path.iterdir()) == before
     recorded = init(CHECKED)
     differ = {"checkpoint", "refused_rows"}
@@ -458,16 +452,8 @@ def test_check_says_what_would_be_recorded_and_records_nothing(tmp_path):
     }
     assert checked["needed"] == ["id", "sex", "income", "debt", "age", "region"]
     assert checked["settings"]["kind"] == "partial-feedback"
-    assert shown.exit_code == 0
-    for part in (
-        "Nothing is recorded",
-        f"'repaid' ({good:,})",
-        "'phone' is empty",
-        "1 row refused",
-    ):
-        assert part in shown.stdout
     result = init(CHECKED, "history.csv", "--check", code=2)  # the ledger has that program now
-    assert "has a program 'main' already" in result["error"]
+    assert result["error"]["option"] == "--program"
 
 
 def test_check_raises_what_init_raises(tmp_path):
@@ -475,7 +461,7 @@ def test_check_raises_what_init_raises(tmp_path):
     for config in (PARTIAL.replace('"repaid"', '"paid"'), PARTIAL.replace('"outcome"', '"paid"')):
         checked, tried = (init(config, "history.csv", *more, code=2) for more in (["--check"], []))
         names = {path.name for path in tmp_path.iterdir()}
-        assert checked["error"].split(";")[0] == tried["error"].split(";")[0]
+        assert checked["error"]["code"] == tried["error"]["code"]
         assert "lender.db" not in names
 
 
@@ -486,7 +472,7 @@ def test_init_asks_for_a_patience(line, asked):
     config = example_config().replace('\nkind = "cert', '\nlearner = "logistic"\nkind = "cert')
     config = re.sub(r"^patience = .*$", line, config, flags=re.MULTILINE)
     result = init(config, write(history(100)[0]))
-    assert any("patience" in note for note in result["notes"]) == asked
+    assert [note["code"] for note in result["notes"]] == ["no_patience"] * asked
     assert Program.open(URL).classifier.patience == (3 if "3" in line else None)
 
 
@@ -547,7 +533,7 @@ def test_history_without_accepted_applicants():
     table = table.set_column(5, "outcome", pa.array([None] * 100, pa.string()))
     result = init(example_config(), write(table))
     assert (result["people"], result["accepted"]) == (100, 0)
-    assert "No applicant of the history was accepted" in result["notes"][0]
+    assert result["notes"][0]["code"] == "learning"
     assert features(result) == ["income", "debt", "age"]
 
 
@@ -564,7 +550,7 @@ def test_history_with_one_kind_of_outcome(outcome, rejected, note):
     outcomes = np.where(taken | (not rejected), outcome, None).astype(object)
     path = write(table.set_column(5, "outcome", pa.array(outcomes)))
     result = init(example_config(), path)
-    assert f"All accepted applicants of the history are {note}" in result["notes"][0]
+    assert result["notes"][0]["code"] == "learning"
     assert (result["good"] > 0) == (outcome == "repaid")
     applicants(100, 7, first=900)[0].to_pandas().to_csv("applicants.csv", index=False)
     words = ("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", URL)
@@ -575,8 +561,7 @@ def test_history_with_one_kind_of_outcome(outcome, rejected, note):
     assert Program.open(URL).verify(relearn=True).ok
     config = PARTIAL
     error = init(config, path, "--program", "other", code=2)["error"]
-    assert f"applicants of history.csv are {'good' if outcome == 'repaid' else 'bad'}, and" in error
-    assert error.endswith("or choose kind = 'certified', which starts without them.")
+    assert "'certified'" in error["message"]
 
 
 def test_single_member_of_a_group_is_refused():
@@ -606,15 +591,15 @@ def test_rows_with_contradictory_past_are_refused():
     refusals = read_table("no.csv", text=["id"])
     reasons = dict(zip(refusals["id"].to_pylist(), refusals["reason"].to_pylist(), strict=True))
     expected = {
-        accepted[0]: "the applicant was accepted and has no outcome yet",
-        accepted[1]: "the outcome will never be known, so it teaches nothing",
-        accepted[2]: "the outcome 'Repaid' is none of the labels in [outcomes]: 'repaid' (good)",
-        rejected[1]: f"'taken' must be {TRUTH_VALUES}, got 'maybe'",
-        rejected[2]: f"'taken' must be {TRUTH_VALUES}, got nothing",
+        accepted[0]: "",
+        accepted[1]: "",
+        accepted[2]: "'Repaid'",
+        rejected[1]: "'maybe'",
+        rejected[2]: "'taken'",
     }
     assert set(reasons) == {f"{row:05d}" for row in expected}
-    for row, reason in expected.items():
-        assert reasons[f"{row:05d}"].startswith(reason)
+    for row, value in expected.items():
+        assert value in reasons[f"{row:05d}"]
     with SqlLedger(URL).reading("main") as reader:
         at = [row for row in range(200) if row not in expected]
         standing = reader.standing([f"{row:05d}" for row in at])
@@ -626,8 +611,8 @@ def test_strict_stops_at_the_first_refused_row(tmp_path):
     table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
     config = with_config(example_config(), 'missing = "refuse"')
     result = init(config, write(table), "--strict", code=2)
-    assert result["error"].startswith("history.csv, row 1 (id '00000'): 'age' is missing, and [col")
-    assert "; 1 of 100 rows cannot be used" in result["error"]
+    assert "row 1 (id '00000')" in result["error"]["message"]
+    assert "1 of 100" in result["error"]["message"]
     assert {value.name for value in tmp_path.iterdir()} == {"history.csv", "program.toml"}
 
 
@@ -637,70 +622,55 @@ def test_strict_stops_at_the_first_refused_row(tmp_path):
 def test_second_init_changes_nothing():
     table, _ = history(120)
     result = init(example_config(), write(table))
-    words = "the ledger has a program 'main' already, and nothing was changed"
-    refused(words, "--ledger", URL, "--config", "program.toml", "history.csv")
+    refused("'main'", "--ledger", URL, "--config", "program.toml", "history.csv")
     assert str(Program.open(URL).checkpoint()) == result["checkpoint"]
     assert init(example_config(), "history.csv", "--program", "b")["program"] == "b"
     assert SqlLedger(URL).programs() == ["b", "main"]
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "value"),
     [
-        (lambda t: t.rename_columns(["ID", *t.column_names[1:]]), "no column 'id' (did you mean"),
-        (lambda t: t.drop_columns(["outcome"]), "history.csv has no column 'outcome' (did you"),
-        (lambda t: t.drop_columns(["sex"]), "history.csv has no column 'sex'"),
-        (lambda t: t.select(["id", "sex", "outcome"]), "a history needs at least one feature"),
-        (
-            lambda t: t.set_column(1, "income", pa.array(["1.234,5"] * 100)),
-            "the feature 'income' of history.csv holds numbers with separators or units",
-        ),
-        (
-            lambda t: t.append_column("taken", t["outcome"].is_valid()),
-            "the column 'taken' of history.csv repeats the decision in every row, which is",
-        ),
+        (lambda t: t.rename_columns(["ID", *t.column_names[1:]]), "'ID'"),
+        (lambda t: t.drop_columns(["outcome"]), "'outcome'"),
+        (lambda t: t.drop_columns(["sex"]), "'sex'"),
+        (lambda t: t.select(["id", "sex", "outcome"]), "'sex'"),
+        (lambda t: t.set_column(1, "income", pa.array(["1.234,5"] * 100)), "'income'"),
+        (lambda t: t.append_column("taken", t["outcome"].is_valid()), "'taken'"),
         (
             lambda t: t.append_column(
                 "late", pa.array([int(value == "default") for value in t["outcome"].to_pylist()])
             ),
-            "the column 'late' of history.csv repeats the outcome in every row",
+            "'late'",
         ),
-        (
-            lambda t: t.set_column(0, "id", pa.array(["one"] * 100)),
-            "no row of history.csv can be used, most often because 'id' is in the file 100 times",
-        ),
+        (lambda t: t.set_column(0, "id", pa.array(["one"] * 100)), "'id'"),
         (
             lambda t: t.set_column(
                 5, "outcome", pc.replace_substring(t["outcome"], "default", "Default")
             ),
-            "rows were refused, most often because the outcome 'Default' is none of",
+            "'Default'",
         ),
     ],
 )
-def test_unusable_histories_are_refused(change, words):
-    result = init(example_config(), write(change(history(100)[0])), code=2)
-    assert words in result["error"]
-    assert one_sentence(result["error"])
-    try:
-        assert SqlLedger(URL).programs() == []
-    except ValueError as error:
-        assert "there is no ledger" in str(error)  # noqa: PT017
+def test_unusable_histories_are_refused(change, value):
+    error = init(example_config(), write(change(history(100)[0])), code=2)["error"]
+    assert value in one_sentence(error["message"])
+    with pytest.raises(LedgerError):  # there is none
+        SqlLedger(URL).programs()
 
 
 def test_missing_arguments_are_named():
-    words = "init needs --ledger (or FAIRCHANCE_LEDGER), --config and a history"
     for given in (["history.csv"], ["--ledger", URL], ["--config", "program.toml", "history.csv"]):
-        refused(words, *given)
-    refused("there is no file 'no.toml'", "--ledger", URL, "--config", "no.toml", "history.csv")
+        refused("--ledger", *given)
+    refused("'no.toml'", "--ledger", URL, "--config", "no.toml", "history.csv")
     call("--example", "-o", "program.toml")
     ready = ("--config", "program.toml")
-    refused("there is no file 'no.csv'; check the path", "--ledger", URL, *ready, "no.csv")
+    refused("'no.csv'", "--ledger", URL, *ready, "no.csv")
     table, taken = history(100)
     write(table.append_column("accepted", pa.array(taken)))
-    refused("a ledger lives at sqlite:///file", "--ledger", "lender.db", *ready, "history.csv")
+    refused("'lender.db'", "--ledger", "lender.db", *ready, "history.csv")
     same = ("--refused", "history.csv")
-    words = "refused rows would replace the input"
-    refused(words, "--ledger", URL, *ready, "history.csv", *same)
+    refused("history.csv", "--ledger", URL, *ready, "history.csv", *same)
 
 
 @pytest.mark.parametrize(
@@ -725,13 +695,12 @@ def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch, 
     def run(*words):
         return CliRunner().invoke(app, ["verify", *words])
 
-    assert "Everything fits." in run("--ledger", URL).stdout
-    assert "needs a ledger, got none" in run().stderr
-    result = run("sqlite:///a.db", "--ledger", URL)
-    assert (result.exit_code, "one ledger, got one as an argument" in result.stderr) == (2, True)
+    assert run("--ledger", URL).exit_code == 0
+    assert run().exit_code == 2
+    assert run("sqlite:///a.db", "--ledger", URL).exit_code == 2
     monkeypatch.setenv("FAIRCHANCE_LEDGER", URL)
-    assert "Everything fits." in run().stdout
-    assert f"there is no ledger at {tmp_path / 'a.db'};" in run("sqlite:///a.db").stderr
+    assert run().exit_code == 0
+    assert str(tmp_path / "a.db") in run("sqlite:///a.db").stderr
 
 
 WITH_TAKEN = example_config().replace('# accepted = "accepted"', 'accepted = "taken"')
@@ -799,7 +768,7 @@ def test_unknown_outcomes_of_accepted_applicants_are_refused():
         file.write(WITH_TAKEN)
     result = call("--ledger", URL, "--config", "program.toml", write(with_taken(changed, taken)))
     assert result.exit_code == 2
-    assert "'charged-off' is none of the labels" in result.stderr
+    assert "'charged-off'" in result.stderr
 
 
 def of_outcomes(n_good, n_bad):
@@ -819,14 +788,7 @@ def of_outcomes(n_good, n_bad):
 )
 def test_mostly_bad_outcomes_are_reported(n_good, n_bad, reported):
     result = init(example_config(), write(of_outcomes(n_good, n_bad)))
-    line = (
-        f"{n_bad} % of the outcomes are bad, against a bound of 15 %; check in [outcomes] that "
-        "good = ['repaid', '1'] is right"
-    )
-    assert (line in result["notes"]) is reported
-    output = call("--ledger", URL, "--config", "program.toml", "history.csv", "--program", "b")
-    assert (line in output.stdout) is reported
-    assert json.dumps(result["notes"]).count("outcomes are bad") == reported
+    assert [note["code"] for note in result["notes"]] == ["mostly_bad"] * reported
 
 
 def with_gaps(n, start, seed=0):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,10 +32,11 @@ from fairchance.cli.options import (
     errors,
     printed_warnings,
     progress,
+    writing,
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LearningWarning, LedgerError
-from fairchance.words import shortened
+from fairchance.words import percent, shortened
 
 if TYPE_CHECKING:
     from fairchance.ledger.config import Config
@@ -90,13 +92,11 @@ def init(
     """
     with errors(json):
         check_share(most_refused)
-        check_name("--program", program)
-        check_name("--by", by)
+        check_name("program", program)
+        check_name("by", by)
         if example:
             if history is not None or config is not None:
-                raise InputError(
-                    "--example only writes a configuration; give no other arguments than -o."
-                )
+                raise InputError("{option} takes no argument but -o.", option="example")
             _write_example(output, json)
             return
         if (
@@ -106,9 +106,8 @@ def init(
             or output is not None
         ):
             raise InputError(
-                "init needs --ledger (or FAIRCHANCE_LEDGER), --config and a history, and -o only "
-                "with --example; fairchance init --example -o program.toml writes an example "
-                "configuration."
+                "init needs --ledger, --config and a history; {option} writes a configuration.",
+                option="example",
             )
         _start(history, ledger, config, program, refused, most_refused, strict, by, check, json)
 
@@ -119,23 +118,12 @@ def _write_example(output: Path | None, json: bool) -> None:
     if output is None:
         print_lines(example_config().splitlines())
         return
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(example_config())
-    except FileExistsError:
-        raise InputError(
-            f"{str(output)!r} exists and is not overwritten; name another file."
-        ) from None
-    except OSError as error:
-        raise InputError(
-            f"{str(output)!r} cannot be written ({error.strerror}); name another file."
-        ) from error
+    with writing(output), output.open("x", encoding="utf-8") as file:
+        file.write(example_config())
     if json:
         print_json({"written": output})
     else:
-        print_lines(
-            [f"Written: {output}; adapt it to your files, then: fairchance init --config …"]
-        )
+        print_lines([f"Written: {output}; adapt it, then: fairchance init --config {output} …"])
 
 
 def _start(
@@ -171,12 +159,11 @@ def _start(
     too_many = too_many_message(history.refused, most_refused, file_name(source))
     if too_many is not None:
         raise InputError(
-            f"{too_many}, {commonest(history.refused)}; no program was started, correct "
-            f"the history or the configuration"
+            f"{too_many}, {commonest(history.refused)}; no program was started"
             f"{'' if place is None else f', {place} has the rows with the reasons'}."
         )
     X, groups, ids = features_groups_ids(history.table, configuration.roles, history.columns)
-    with progress("learning from the history", json), printed_warnings(LearningWarning) as notes:
+    with progress("learning from the history", json), printed_warnings(LearningWarning) as warned:
         classifier, y, checkpoint = configuration.classifier(), history.good.astype(np.int8), None
         given = {"accepted": history.accepted, "sensitive_features": groups, "ids": ids}
         about = configuration.about(history.columns.names or (), history.gaps)
@@ -185,7 +172,7 @@ def _start(
         else:
             created = Program.create(url, classifier, X, y, **given, name=name, by=by, about=about)
             checkpoint = str(created.checkpoint())
-    _report(name, classifier.bound_, checkpoint, history, configuration, place, notes, json)
+    _report(name, classifier.bound_, checkpoint, history, configuration, place, warned, json)
 
 
 def _check_new(url: str, name: str) -> None:
@@ -198,8 +185,8 @@ def _check_new(url: str, name: str) -> None:
         return  # the ledger does not exist yet, or creating the program raises the same error
     if name in known:
         raise InputError(
-            f"the ledger has a program {name!r} already, and nothing was changed; go on with "
-            f"it (fairchance decide), or give another name with --program."
+            f"the ledger has a program {name!r} already; give another name with {{option}}.",
+            option="program",
         )
 
 
@@ -210,32 +197,20 @@ def _report(
     history: PastApplications,
     config: Config,
     place: str | None,
-    notes: list[str],
+    warned: list[str],
     json: bool,
 ) -> None:
     """Print what was recorded, or without a checkpoint what would be."""
-    suspect = _mostly_bad(int(history.good.sum()), int(history.accepted.sum()), alpha, config)
-    words = dict.fromkeys(column.word for column in history.found if column.word)
-    hints = [
-        f"If {shortened(word)} means that a value is missing, add it to missing_values in "
-        f"[columns], and start another program."
-        for word in words
-    ]
-    if config.settings["kind"] == "certified" and "patience" not in config.settings:
-        hints.append(
-            "No patience is set, so one accepted applicant whose outcome never arrives holds up "
-            "all later certificates. Set patience in [classifier] to the number of rounds after "
-            "which missing outcomes count as bad, such as 12, or to 'never'"
-            + ("." if checkpoint is None else ", and start another program (--program) with it.")
-        )
+    notes = [*_notes(history, alpha, config)]
     planned = {} if checkpoint is not None else _planned(history, config)
     if json:
+        all_notes = [{"code": "learning", "message": message} for message in warned] + notes
         print_json(
             {
                 "program": program,
                 **history.as_dict(place),
                 "groups": list(config.roles.groups),
-                "notes": [*notes, *suspect, *hints],
+                "notes": all_notes,
                 "checkpoint": checkpoint,
                 **planned,
             }
@@ -246,9 +221,8 @@ def _report(
         if checkpoint is not None
         else f"Nothing is recorded. Without --check, program {program!r} would be:",
         *history.lines(),
-        *suspect,
         *refused_message(refused_counts(history.refused, place)),
-        *hints,
+        *(note["message"] for note in notes),
         *columns_message(history.found, "in [columns]"),
     ]
     if config.roles.groups:
@@ -259,6 +233,28 @@ def _report(
         lines.append(f"Checkpoint (store it elsewhere): {checkpoint}")
         lines.append("Next: fairchance decide applicants.csv -o decisions.csv")
     print_lines(lines, to_stderr=place == "-")
+
+
+def _notes(
+    history: PastApplications, alpha: float | None, config: Config
+) -> Iterator[dict[str, str]]:
+    """Say what may be wrong with the history or the configuration."""
+    from fairchance.core.metrics import exact_interval  # noqa: PLC0415 - slow
+
+    n = int(history.accepted.sum())
+    n_bad = n - int(history.good.sum())
+    if n and exact_interval(n_bad, n)[0] > max(alpha or 0.0, 0.5):
+        message = f"{percent(n_bad / n)} of the outcomes are bad; is good in [outcomes] right?"
+        yield {"code": "mostly_bad", "message": message}
+    for word in dict.fromkeys(column.word for column in history.found if column.word):
+        message = f"If {shortened(word)} means a missing value, name it in missing_values."
+        yield {"code": "missing_value", "message": message}
+    if config.settings["kind"] == "certified" and "patience" not in config.settings:
+        message = (
+            "Without patience in [classifier], one outcome that never arrives holds up all later "
+            "certificates; set it to a number of rounds, such as 12, or to 'never'."
+        )
+        yield {"code": "no_patience", "message": message}
 
 
 def _planned(history: PastApplications, config: Config) -> dict[str, Any]:
@@ -304,18 +300,3 @@ def _planned_message(planned: dict[str, Any]) -> list[str]:
     empty = ", ".join(map(repr, planned["may_be_missing"]))
     may = f"; values may be missing in {empty}" if empty else "; no value may be missing"
     return [*lines, f"A batch needs the columns {', '.join(map(repr, planned['needed']))}{may}."]
-
-
-def _mostly_bad(n_good: int, n: int, alpha: float | None, config: Config) -> list[str]:
-    """Warn if so many outcomes are bad that the labels may be swapped."""
-    from fairchance.core.metrics import exact_interval  # noqa: PLC0415 - slow
-
-    if n == 0 or exact_interval(n - n_good, n)[0] <= max(alpha or 0.0, 0.5):
-        return []
-    bound = "" if alpha is None else f", against a bound of {100 * alpha:.3g} %"
-    good = config.labels.good
-    labels = repr(good[0]) if len(good) == 1 else str(list(good))
-    return [
-        f"{100 * (n - n_good) / n:.3g} % of the outcomes are bad{bound}; check in [outcomes] that "
-        f"good = {labels} is right"
-    ]
