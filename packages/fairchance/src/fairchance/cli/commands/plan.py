@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -81,12 +81,9 @@ def plan(
     """
     with errors(json):
         if history is not None and not (outcome and group):
-            raise InputError("a file needs --outcome and --group: the names of its columns.")
+            raise InputError("a file needs --outcome and --group.", option="history")
         if history is None and (outcome or group or accepted or good_outcome or features):
-            raise InputError(
-                "--outcome, --group, --accepted, --good-outcome and --features are about a file; "
-                "name it with --history."
-            )
+            raise InputError("columns are of a file; name it with {option}.", option="history")
         check_jobs(jobs)
         shares = _shares(groups)
         least, most = _delay(delay, rounds)
@@ -129,8 +126,17 @@ def plan(
         )
         with counting_bar("repetitions", json) as progress:
             estimates = make_plan(wanted, jobs=jobs, progress=progress)
-        late = Late(least, most, maturity, patience)
-        print_plan(console, estimates, json, about, late)
+        late = {
+            "delay": {"least": least, "most": most},
+            "maturity": maturity,
+            "patience": patience,
+        }
+        if json:
+            more = {} if about is None else {"history": about}
+            print_json({"certificate": [asdict(one) for one in estimates], **late, **more})
+        else:
+            print_plan(console, estimates)
+            console.print(_late_message(late))
 
 
 def read_past(
@@ -149,8 +155,8 @@ def read_past(
     others = tuple(dict.fromkeys(name for name in features if name != group))
     if len({*roles}) < len(roles) or {*roles} & {*others} or (features and not others):
         raise InputError(
-            "--outcome, --group, --accepted and --features must name different columns, got "
-            f"{', '.join(map(repr, [*roles, *features]))}; name each one once."
+            f"the columns of a file must differ, got {', '.join(map(repr, [*roles, *features]))}; "
+            f"name each one once."
         )
     sent = read_sent(str(path), text=roles)
     check_there(sent.table, roles, path.name)
@@ -176,8 +182,7 @@ def read_past(
     if 2 * n_refused > sent.table.num_rows or not 0 < n_good < past.accepted.sum():
         raise InputError(
             f"{n_refused:,} of {sent.table.num_rows:,} rows of {path.name} are refused, "
-            f"{commonest(past.refused)}; a plan needs half of the rows, and good and bad outcomes "
-            f"among them, so correct the file or the options."
+            f"{commonest(past.refused)}; a plan needs half of them, with good and bad outcomes."
         )
     return past
 
@@ -195,16 +200,17 @@ def _labels(table: Any, outcome: str, accepted: str, good: str) -> Labels:
     if len(known) != 2:
         shown = ", ".join(map(repr, known[:_SHOWN])) + ", …" * (len(known) > _SHOWN)
         raise InputError(
-            f"the outcome {outcome!r} (--outcome) must have exactly two values where it is known, "
-            f"got {len(known)}{': ' * bool(known)}{shown}; leave unknown outcomes empty, or merge "
-            f"some values."
+            f"the outcome {outcome!r} must have two values where it is known, got {len(known)} "
+            f"({shown}); leave unknown outcomes empty.",
+            option="outcome",
         )
     clear = known in (["0", "1"], ["false", "true"])
     best = Labels.canonical(good) if good or not clear else known[1]
     if best not in known:
         raise InputError(
-            f"the outcome {outcome!r} has the values {known[0]!r} and {known[1]!r}; name the good "
-            f"one with --good-outcome, got {good!r}."
+            f"the outcome {outcome!r} has the values {known[0]!r} and {known[1]!r}, got {good!r} "
+            f"as the good one; change {{option}}.",
+            option="good_outcome",
         )
     (bad,) = {*known} - {best}
     return Labels((best,), (bad,))
@@ -228,8 +234,7 @@ def accepted_table(past: PastApplications, path: Path, outcome: str, group: str)
         numbers = expansion.numbers(numbers)
     return Table(
         name=path.stem,
-        source=f"{rows.num_rows:,} rows of the file {path.name}; groups are the values of {group}, "
-        f"outcomes those of {outcome}.",
+        source=f"{rows.num_rows:,} rows of {path.name}, groups {group}, outcomes {outcome}.",
         features=tuple(titles),
         X=numbers.astype(np.float64, copy=False),
         group=np.array(rows[group].to_pylist(), np.str_),
@@ -245,10 +250,7 @@ def _lines(past: PastApplications) -> list[str]:
     lines = [*past.lines(), *refused_message(refused_counts(past.refused, None))]
     lines += columns_message(past.found, "with --features")
     if not past.accepted.all():
-        lines.append(
-            "Planned as if all applicants were like the accepted ones; if others are worse, it "
-            "takes longer and costs more."
-        )
+        lines.append("Planned as if all applicants were like the accepted ones.")
     return lines
 
 
@@ -261,20 +263,11 @@ def _delay(text: str, rounds: int) -> tuple[int, int]:
     ((3, 9), (2, 2))
     """
     parts = re.fullmatch(r"\s*(\d+)\s*(?:[-–]\s*(\d+)\s*)?", text, re.ASCII)
-    if parts is None:
+    least, most = (0, -1) if parts is None else (int(parts[1]), int(parts[2] or parts[1]))
+    if most < least or (least and least >= rounds):
         raise InputError(
-            f"--delay counts rounds and must look like 3-9, or be one number such as 3, got "
-            f"{text!r}."
-        )
-    least, most = int(parts[1]), int(parts[2] or parts[1])
-    if most < least:
-        raise InputError(
-            f"--delay takes the least first, then the most, got {text!r}; write {most}-{least}."
-        )
-    if least and least >= rounds:
-        raise InputError(
-            f"an outcome that takes {least} rounds or more comes after the last of {rounds} "
-            f"rounds; plan for more with --rounds, or shorten --delay."
+            f"{{option}} must be rounds below {rounds}, such as 3 or 3-9, got {text!r}.",
+            option="delay",
         )
     return least, most
 
@@ -286,69 +279,22 @@ def _shares(text: str) -> tuple[tuple[str, float], ...]:
         pairs = [part.split("=") for part in names(text)]
         return tuple((name.strip(), float(share)) for name, share in pairs)
     except ValueError:
-        raise InputError(f"groups must look like A=0.8,B=0.2, got {text!r}.") from None
+        raise InputError(
+            f"{{option}} must look like A=0.8,B=0.2, got {text!r}.", option="groups"
+        ) from None
 
 
-@dataclass(frozen=True)
-class Late:
-    """How many rounds outcomes take in a plan, and how long the planned program waits for them."""
-
-    least: int = 0
-    most: int = 0
-    maturity: int = 0
-    patience: int | None = None
-
-    def lines(self) -> list[str]:
-        """Describe how late outcomes arrive, and which of them count as bad.
-
-        Examples
-        --------
-        >>> print(*Late(3, 9, patience=10).lines())
-        Outcomes come 3 to 9 rounds after the decision, all of them and right (maturity 0, \
-patience 10).
-        """
-        if not self.most:
-            return [
-                "As if every outcome were known before the next round; --delay says how late they "
-                "come."
-            ]
-        after = f"{self.least} to {self.most}" if self.least < self.most else f"{self.most}"
-        waits = "none" if self.patience is None else self.patience
-        lines = [
-            f"Outcomes come {after} round{'s' * (self.most > 1)} after the decision, all of them "
-            f"and right (maturity {self.maturity}, patience {waits})."
-        ]
-        if self.patience is not None and self.patience <= self.most:
-            lines.append(
-                f"With patience {self.patience}, outcomes that take {self.patience} rounds or "
-                f"more count as bad: a patience above {self.most} waits for all."
-            )
-        return lines
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the delays as plain data for JSON."""
-        fields = asdict(self)
-        return {"delay": {name: fields.pop(name) for name in ("least", "most")}, **fields}
+def _late_message(late: dict[str, Any]) -> str:
+    """Describe how late outcomes arrive, and which of them count as bad."""
+    least, most = late["delay"]["least"], late["delay"]["most"]
+    if not most:
+        return "As if every outcome were known before the next round (--delay)."
+    after = f"{least} to {most}" if least < most else f"{most}"
+    return f"Rounds until an outcome is known: {after}; counted as bad after: {late['patience']}."
 
 
-def print_plan(
-    console: Console,
-    estimates: list[UntilCertified],
-    json_wanted: bool,
-    history: dict[str, Any] | None = None,
-    late: Late | None = None,
-) -> None:
+def print_plan(console: Console, estimates: list[UntilCertified]) -> None:
     """Print the estimates until a certificate."""
-    late = Late() if late is None else late
-    if json_wanted:
-        plan: dict[str, Any] = {
-            "certificate": [asdict(estimate) for estimate in estimates],
-            **late.as_dict(),
-        }
-        if history is not None:
-            plan["history"] = history
-        print_json(plan)
-        return
     rows = []
     for estimate in estimates:
         figures = (estimate.rounds, estimate.accepted, estimate.explored, estimate.lost_on_bad)
@@ -360,14 +306,8 @@ def print_plan(
     title = "Until the first certificate, median (5 % to 95 %)"
     titles = ("for", "reached", "rounds", "accepted", "explored", "lost on bad")
     print_table(console, title, titles, rows)
-    console.print(
-        "reached: share of simulated runs of the certified method that did; the rest is of these. "
-        "What is accepted and lost before the certificate is the pilot's, and carries no promise.",
-        style="dim",
-    )
+    console.print("reached: share of simulated runs with a certificate.", style="dim")
     _print_curve(console, estimates[0])
-    for line in late.lines():
-        console.print(line)
 
 
 def _print_curve(console: Console, estimate: UntilCertified) -> None:
@@ -387,8 +327,6 @@ def _print_curve(console: Console, estimate: UntilCertified) -> None:
     titles = ("bound", "certified", "best share", "earned per applicant", "estimated FDR")
     print_table(console, "At the end of the plan, by bound on mistakes; means", titles, rows)
     console.print(
-        "certified: share of runs with a certificate at this bound, each bound by itself. Other "
-        "bounds are read off the outcomes of decisions made at the planned one; a program with "
-        "another bound would explore elsewhere.",
+        "Other bounds are read off decisions made at the planned one, so they are rough.",
         style="dim",
     )
