@@ -89,11 +89,23 @@ def test_the_offline_fit_can_hold_the_bound_too():
     X, y = people(400)
     fit_on, _ = halves(400, 0)
     shares = []
-    for constrained in (False, True):
-        reference = OptOffline(MONEY, 0.1, constrain_fit=constrained, random_state=0)
+    for place in ("thresholds", "both"):
+        reference = OptOffline(MONEY, 0.1, bounds_in=place, random_state=0)
         p = reference.fit(X, y).decide(X[fit_on]).score
         shares.append(p[y[fit_on] == 0].sum() / p.sum())
     assert shares[1] <= 0.1 + 1e-4 < shares[0]
+
+
+def test_with_the_bound_in_the_fit_the_offline_cut_earns_most_and_nothing_else():
+    X, y = people(400)
+    _, set_on = halves(400, 0)
+    reference = OptOffline(MONEY, 0.02, bounds_in="fit", random_state=0).fit(X, y)
+    score = reference.decide(X[set_on]).score
+    worth = np.where(y[set_on] == 1, MONEY.gain_good, MONEY.gain_bad)
+    earned = [worth[score >= cut].sum() for cut in np.append(score, np.inf)]
+    accepted = reference.accepts(X[set_on])
+    assert worth[accepted].sum() == pytest.approx(max(earned))
+    assert (y[set_on][accepted] == 0).mean() > 0.02
 
 
 def test_the_group_is_seen_where_methods_see_it(rng):

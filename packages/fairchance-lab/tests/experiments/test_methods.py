@@ -25,6 +25,7 @@ from fairchance.methods.options import CLASSIFIERS, PARTIAL, RESEARCH
 from fairchance.simulate.populations import Lender
 from fairchance.simulate.run import run
 from fairchance_lab.baselines.base import CODE, ICML, OURS, PAPER, RELEASED
+from fairchance_lab.baselines.fair_clf import FAIR_CLF
 from fairchance_lab.datasets import load
 from fairchance_lab.experiments import methods
 from fairchance_lab.experiments.methods import (
@@ -212,9 +213,9 @@ OPTIONS = {  # with the parameters that they set
     "split": ("cross", {"split": "cross"}),
     "constraints": ("per-group", {"constraints": "per_group"}),
     "coverage_reference_size": (50, {"coverage.reference_size": 50}),
-    "min_outcomes": (7, {"min_outcomes": 7}),
+    "min_outcomes": ("none", {"min_outcomes": None}),
     "first_round": ("learned", {"first_round": "learned"}),
-    "constrain_fit": (True, {"constrain_fit": True}),
+    "bounds_in": ("fit", {"bounds_in": "fit"}),
     "maturity": (2, {"maturity": 2}),
     "group_mode": ("blind", {"group_mode": "blind"}),
     "utility": ("accuracy", {"utility": Accuracy()}),
@@ -254,7 +255,7 @@ def test_every_parameter_of_the_classifier_is_an_option():
         ("no-exploration", {"strategy": "uniform", "slack": 0.0}, {"slack": 0.0}),
         ("alpha-at-once", {"alpha_exploit": 0.1, "alpha_exploit_power": 0.3, "reserve": 0.0}, {}),
         ("plain-unweighted", {"weight_cap": 5}, {}),
-        ("fair-clf", {"coverage": "sum-of-g", "constrain_fit": True}, {"constrain_fit": True}),
+        ("fair-clf", {"coverage": "sum-of-g", "bounds_in": "fit"}, {"bounds_in": "fit"}),
         ("plain@0.1", {"alpha_exploit": 0.05, "weight_cap": 5}, {"weight_cap": 5}),
     ],
 )
@@ -270,19 +271,29 @@ def test_paper_text_sets_exactly_the_papers_choices():
     text = {"paper_text": True}
     for name in VARIANTS:
         ours, paper = (make_classifier(ALGORITHM1[name], Goal(), g) for g in ({}, text))
-        changed = {"constrain_fit": True, "coverage": SumOfG(), "weight_cap": None}
-        changed["first_round"] = "cut"
+        changed = {"bounds_in": "fit", "min_outcomes": None, "coverage": SumOfG()}
+        changed |= {"weight_cap": None, "first_round": "cut"}
         if name in ("explore-fair", "both-fair"):
             changed["strategy"] = GroupShare(reading="product")
+        if name in ("exploit-fair", "both-fair"):  # parity in the fit, and one cut for all
+            changed |= {"fairness": None, "thresholds": "shared", "learner": paper.learner}
+            assert paper.learner.fairness == ours.fairness
         assert paper.get_params(deep=False) == ours.get_params(deep=False) | changed
     plain = options_of(ALGORITHM1["plain"], Goal(), text | {"weight_cap": 5, "paper_text": False})
     assert plain == {"weight_cap": 5}
     given = text | {"coverage": "mean-past-score", "weights": "none"}
-    expected = {"constrain_fit": True, "coverage": "mean-past-score", "weights": "none"}
-    expected["first_round"] = "cut"
+    expected = given | {"bounds_in": "fit", "min_outcomes": "none", "first_round": "cut"}
+    del expected["paper_text"]
     assert options_of(ALGORITHM1["plain"], Goal(), given) == expected
     fair_clf = options_of(ALGORITHM1["fair-clf"], Goal(), text)
-    assert fair_clf == options_of(ALGORITHM1["fair-clf"], Goal(), {"constrain_fit": True})
+    assert fair_clf == FAIR_CLF | {
+        "alpha_exploit": 0.15,
+        "bounds_in": "fit",
+        "fairness": "selection-rate",
+        "fairness_in": "fit",
+    }
+    per_group = options_of(ALGORITHM1["exploit-fair"], Goal(), text | {"thresholds": "per-group"})
+    assert per_group["thresholds"] == "per-group"
 
 
 def test_variants_have_options_of_their_own(world):
@@ -467,10 +478,11 @@ def test_setup_reaches_the_method(baseline_world):
     assert not method.accepts(X, sensitive_features=group).any()
 
 
-@pytest.mark.parametrize("options", [{}, {"paper_text": True}, {"constrain_fit": True}])
+@pytest.mark.parametrize("options", [{}, {"paper_text": True}, {"bounds_in": "fit"}])
 def test_opt_offline_bounds_its_fit_where_the_text_is_asked_for(baseline_world, options):
     setup = replace(setup_of(baseline_world), options=options)
-    assert build("opt-offline", baseline_world, setup).constrain_fit == bool(options)
+    place = build("opt-offline", baseline_world, setup).bounds_in
+    assert place == ("fit" if options else "thresholds")
 
 
 def test_every_setting_has_a_label():

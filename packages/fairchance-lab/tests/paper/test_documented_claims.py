@@ -62,6 +62,22 @@ def released(off, repetitions):
     return run_experiment(experiment, load("german"), Run(jobs=1))
 
 
+def test_the_papers_text_earns_more_and_breaks_alpha():
+    """The cut that maximises revenue alone stops at the break-even point, not at α."""
+    experiment = read_world_file(WORLDS / "paper-text.toml")
+    methods = ("plain", "all but the history", "all of them")
+    experiment = replace(experiment, methods=methods, repetitions=4)
+    experiment = replace(
+        experiment, variants={name: experiment.variants[name] for name in methods[1:]}
+    )
+    results = run_experiment(experiment, load_source(experiment.world), Run(jobs=1))
+    fdr = tables.summary(results, "pooled_fdr").estimate
+    revenue = tables.summary(results, "revenue").estimate.mean[0]
+    assert revenue[1:].min() > revenue[0] + 1
+    assert fdr.mean[0, 1] > 0.17
+    assert fdr.mean[0, 2] > fdr.mean[0, 1] + 0.02
+
+
 @pytest.mark.long
 def test_shared_object_causes_the_published_order_of_variants():
     """Published: none < exploit < explore ≈ both. With separate objects all are equal."""

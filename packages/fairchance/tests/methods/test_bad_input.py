@@ -253,7 +253,7 @@ def test_strategy_must_be_positive(rng, g, found):
         ),
         ({"budget": 0.15}, r"budget must be a FdrBudget or None, got 0.15"),
         ({"weight_cap": 0.5}, r"weight_cap must be 1 or more, or None, got 0.5"),
-        ({"min_outcomes": 0}, r"min_outcomes must be 1 or more, got 0"),
+        ({"min_outcomes": 0}, r"min_outcomes must be 1 or more, or None, got 0"),
         ({"strategy": 3}, r"strategy must be a Strategy or a function of"),
         ({"learner": "logistic"}, r"learner must be a scikit-learn classifier with predict_proba"),
         ({"fairness": SelectionRateParity(0.1)}, r"pass sensitive_features to fit"),

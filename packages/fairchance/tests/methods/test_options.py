@@ -35,7 +35,7 @@ def test_options_that_go_together():
         ("reserve", 0.02, {"alpha_exploit": 0.1}, "alpha_exploit = 0.1"),
         ("strategy_reading", "product", {}, "strategy = 'score-weighted'"),
         ("fairness_in", "fit", {}, "fairness is missing"),
-        ("constrain_fit", True, {"learner": "gradient-boosting"}, "learner = 'gradient-boosting'"),
+        ("bounds_in", "fit", {"learner": "gradient-boosting"}, "learner = 'gradient-boosting'"),
     ],
 )
 def test_an_option_without_effect_is_refused(key, value, others, reason):

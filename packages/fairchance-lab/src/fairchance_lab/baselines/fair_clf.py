@@ -19,7 +19,7 @@ __all__ = ["FAIR_CLF", "AllKnown"]
 FAIR_CLF: dict[str, Any] = {
     "explore": False,
     "weights": "none",
-    "min_outcomes": 10**9,  # of our own, from which on the history would be left out: never
+    "min_outcomes": "none",  # the history is never left out
     "first_round": "learned",
 }
 

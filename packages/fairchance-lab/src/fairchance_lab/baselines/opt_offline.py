@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,7 +57,7 @@ class OptOffline(FixedRule):
     """Trained once on i.i.d. people with all outcomes known, then fixed.
 
     Half of the rows fit a logistic model, the other half choose the threshold with the largest
-    utility among those whose FDR there is at most α.
+    utility, by default among those whose FDR there is at most α.
 
     Parameters
     ----------
@@ -65,8 +65,9 @@ class OptOffline(FixedRule):
         What decisions are worth.
     alpha
         α.
-    constrain_fit
-        Also hold the FDR, in expectation, in the fit, as the paper does.
+    bounds_in
+        Where the bound on FDR holds: at the threshold, in the fit (in expectation), or in both. In
+        the fit alone, as in the paper, the threshold maximises utility and nothing else.
     groups
         All groups, if the group is to be appended to the features.
     random_state
@@ -78,14 +79,14 @@ class OptOffline(FixedRule):
         utility: Utility,
         alpha: float = 0.15,
         *,
-        constrain_fit: bool = False,
+        bounds_in: Literal["thresholds", "fit", "both"] = "thresholds",
         groups: tuple[str, ...] = (),
         random_state: int = 0,
     ) -> None:
         self.utility = utility
         self.alpha = alpha
         self.groups = groups
-        self.constrain_fit = constrain_fit
+        self.bounds_in = bounds_in
         self.random_state = random_state
 
     def fit(self, X: Floats, y: ArrayLike, *, sensitive_features: Any = None) -> OptOffline:
@@ -94,7 +95,7 @@ class OptOffline(FixedRule):
         outcome = np.asarray(y).astype(np.int8)
         order = np.random.default_rng(self.random_state).permutation(len(X))
         fit_on, set_on = np.array_split(order, 2)
-        bound = self.alpha if self.constrain_fit else None
+        bound = None if self.bounds_in == "thresholds" else self.alpha
         self._model = ConstrainedLogistic(max_fdr=bound).fit(X[fit_on], outcome[fit_on])
         point = shared_threshold(
             self._model.predict_proba(X[set_on])[:, 1],
@@ -103,7 +104,7 @@ class OptOffline(FixedRule):
             np.zeros(set_on.size, np.intp),
             1,
             utility=self.utility,
-            max_fdr=self.alpha,
+            max_fdr=1.0 if self.bounds_in == "fit" else self.alpha,
         )
         self._threshold = float(point.thresholds[0])
         return self

@@ -90,7 +90,7 @@ MEANINGS = {
     "weight_cap": "the largest weight of an outcome",
     "min_outcomes": "own outcomes before thresholds rest on them alone",
     "first_round": "how round 1 decides",
-    "constrain_fit": "whether the fit holds the constraints, too",
+    "bounds_in": "where the bound on mistakes is enforced",
 }
 
 

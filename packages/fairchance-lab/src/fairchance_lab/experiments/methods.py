@@ -242,7 +242,7 @@ ABLATIONS = ("no-exploration", "alpha-at-once")
 
 
 # Options of Algorithm 1's methods that other methods take, too.
-_OF_OTHERS = {"opt-offline": ("constrain_fit",)}
+_OF_OTHERS = {"opt-offline": ("bounds_in",)}
 
 
 def find_variant(name: str, variants: Variants = NO_VARIANTS) -> Variant | None:
@@ -283,6 +283,8 @@ def options_of(variant: Variant, goal: Goal, given: Options) -> dict[str, Any]:
     {'slack': 0.01, 'weights': 'none'}
     """
     own = {**variant.options, **({"alpha_exploit": goal.alpha} if variant.at_once else {})}
+    if "fairness" in own and {**given, **own}.get("paper_text"):
+        own.pop("thresholds", None)  # the paper has one cut for all, and parity in the fit
     together = with_paper_text({**given, **own})
     if variant.all_known:
         together = {k: v for k, v in together.items() if not k.startswith("coverage")}
@@ -553,7 +555,7 @@ def _opt_offline(world: World, setup: Setup) -> Method:
     reference = OptOffline(
         goal.utility,
         goal.alpha,
-        constrain_fit=with_paper_text(setup.options).get("constrain_fit", False),
+        bounds_in=with_paper_text(setup.options).get("bounds_in", "thresholds"),
         groups=_groups(world, setup),
         random_state=setup.seed,
     )

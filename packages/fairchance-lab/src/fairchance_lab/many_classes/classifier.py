@@ -237,7 +237,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     thresholds = "shared"
     split = "half"
     constraints = "joint"
-    constrain_fit = False
+    bounds_in = "thresholds"
 
     _columns: ClassVar[dict[str, Any]] = {**LOG_COLUMNS, "decision": np.int16(-1)}
 
@@ -255,7 +255,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         classes: Any = None,
         weights: Literal["acceptance", "none"] = "acceptance",
         weight_cap: float | None = 3.0,
-        min_outcomes: int = 100,
+        min_outcomes: int | None = 100,
         first_round: Literal["matched", "drawn", "cut", "learned"] = "matched",
         maturity: int | None = None,
         missing: Any = None,
@@ -470,7 +470,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         first, last = parts[0], parts[-1]
         n_classes = len(self._table.classes)
         model = fit_class_model(self.learner, first.X, first.outcome, first.weight, n_classes)
-        calibrated = effective_sample_size(last.own_weight) >= rules.min_outcomes
+        calibrated = rules.has_enough(last.own_weight)
         weight = last.own_weight if calibrated else last.weight
         uncapped = last.own_uncapped if calibrated else last.uncapped
         rule = best_rule(

@@ -57,7 +57,7 @@ __all__ = [
 
 _CERTIFIED, PARTIAL = "certified", "partial-feedback"
 _NEVER = "never"  # a patience without end
-_NONE = "none"  # weights without a cap
+_NONE = "none"  # weights without a cap, and thresholds that always use the history
 _DEFAULT, _LOGISTIC, _BOOSTING = "default", "logistic", "gradient-boosting"
 _LARGEST_SEED = 2**32 - 1  # the largest that numpy and scikit-learn accept
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
@@ -99,7 +99,7 @@ _USELESS: dict[str, dict[str, tuple[Any, ...]]] = {
     "fairness_ratio": {"fairness": (None,)},
     "fairness_in": {"fairness": (None,), "learner": (_BOOSTING,)},
     "weight_cap": {"weights": ("none",)},
-    "constrain_fit": {"learner": (_BOOSTING,)},
+    "bounds_in": {"learner": (_BOOSTING,)},
 }
 
 _COMMON: dict[str, Any] = {
@@ -163,9 +163,9 @@ RESEARCH: dict[str, Any] = {
     "split": ChoiceValue(("half", "cross")),
     "weights": ChoiceValue(("acceptance", "none")),
     "weight_cap": AnyOf((NUMBER, ChoiceValue((_NONE,)))),
-    "min_outcomes": WHOLE,
+    "min_outcomes": AnyOf((WHOLE, ChoiceValue((_NONE,)))),
     "first_round": ChoiceValue(("matched", "drawn", "cut", "learned")),
-    "constrain_fit": FLAG,
+    "bounds_in": ChoiceValue(("thresholds", "fit", "both")),
 }
 _VALUES = PlainValue(
     "a list of numbers or words",
@@ -238,8 +238,7 @@ def build_classifier(
     options["fairness"] = _made(_FAIRNESS, settings, "fairness")
     if settings.get("fairness_in") == "fit":
         options["learner"] = ConstrainedLogistic(fairness=options.pop("fairness"))
-    if options.get("weight_cap") == _NONE:
-        options["weight_cap"] = None
+    options |= {key: None for key in ("weight_cap", "min_outcomes") if options.get(key) == _NONE}
     plain = PartialFeedbackClassifier(**options)
     check_settings(plain)
     return plain

@@ -431,10 +431,10 @@ def test_weights_make_accepted_rows_represent_all_applicants(rng):
     assert unweighted._learned.estimated_fdr < truth - 0.05
 
 
-def test_constrain_fit_is_the_papers_fit(make_classifier):
+def test_the_bounds_in_the_fit_are_the_papers(make_classifier):
     """The budget's bound reaches the fit, and shifts likelihoods, as it does in the paper."""
     tight = FdrBudget(alpha=0.06)
-    classifier, _ = make_classifier(constrain_fit=True, budget=tight)
+    classifier, _ = make_classifier(bounds_in="both", budget=tight)
     free, _ = make_classifier(budget=tight)
     learner = classifier._learners[0]
     assert learner.max_fdr == pytest.approx(classifier._budget.alpha_exploit(1) + 0.001)

@@ -7,6 +7,7 @@ import pytest
 
 from fairchance import (
     ConstrainedLogistic,
+    FdrBudget,
     MeanPastScore,
     PartialFeedbackClassifier,
     Revenue,
@@ -79,6 +80,20 @@ def test_one_half_fits_and_the_other_sets_the_threshold(make_classifier, n_round
     )
     assert learned.thresholds == pytest.approx(np.repeat(point.thresholds, 2), abs=1e-4)
     assert learned.estimated_fdr == pytest.approx(point.fdr, abs=1e-3)
+
+
+def test_the_papers_cut_earns_most_on_all_labelled_rows_whatever_its_fdr(make_classifier):
+    """With the bound in the fit no bound holds at the cut, and the history always counts."""
+    options = {"bounds_in": "fit", "min_outcomes": None, "budget": FdrBudget(0.05)}
+    classifier, learned = after(make_classifier, 5, **options)
+    X, y, weight, own = labelled(classifier, 1)
+    score = classifier.predict_proba(X)[:, 1]
+    worth = weight * np.where(y == 1, UTILITY.gain_good, UTILITY.gain_bad)
+    best = max(worth[score >= cut].sum() for cut in score)
+    assert worth[score >= learned.thresholds[0]].sum() == pytest.approx(best)
+    assert learned.n_outcomes == (weight > 0).sum() > (own > 0).sum() > 100
+    assert learned.estimated_fdr > classifier._budget.max_fdr(6) + 0.02
+    assert not learned.calibrated
 
 
 def test_cross_fitting_uses_every_label_for_both(make_classifier):

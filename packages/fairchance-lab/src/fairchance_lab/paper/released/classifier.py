@@ -224,7 +224,7 @@ def _new(variant: Variant, setup: Setup, switches: frozenset[str]) -> ReleasedCl
     elif "B9" in switches:
         options["first_round"] = "cut"
     if switches & {"B3", "B9"}:
-        options["constrain_fit"] = True
+        options["bounds_in"] = "both"
     classifier = ReleasedClassifier(**options).switch_on(switches)
     fit_to_past(classifier, setup)
     return classifier

@@ -67,6 +67,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "constraints": ("joint", "per_group"),
     "split": ("half", "cross"),
     "weights": ("acceptance", "none"),
+    "bounds_in": ("thresholds", "fit", "both"),
     "first_round": ("matched", "drawn", "cut", "learned"),
 }
 _KINDS: dict[str, type] = {
@@ -101,8 +102,8 @@ def check_settings(classifier: Any) -> None:
             raise InputError(f"{name} must be a {kind.__name__} or None, got {value!r}.")
     if classifier.weight_cap is not None and not classifier.weight_cap >= 1:
         raise InputError(f"weight_cap must be 1 or more, or None, got {classifier.weight_cap}.")
-    if not classifier.min_outcomes >= 1:
-        raise InputError(f"min_outcomes must be 1 or more, got {classifier.min_outcomes}.")
+    if classifier.min_outcomes is not None and not classifier.min_outcomes >= 1:
+        raise InputError(f"min_outcomes must be 1 or more, or None, got {classifier.min_outcomes}.")
     check_rounds("maturity", classifier.maturity, least=0)
     as_strategy(classifier.strategy)
     check_learner(classifier.learner)
@@ -178,7 +179,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
     min_outcomes
         Effective number of held-out outcomes of our own decisions from which on the thresholds are
         chosen on these alone. With fewer, the history is used too, and the round is flagged as not
-        calibrated.
+        calibrated. None: the history is always used.
     first_round
         Round 1 decides as f_0 does (Algorithm 1), whose score is a probability of acceptance.
         ``"matched"``: f_0 accepts from the score on that accepts as many of the history as the past
@@ -211,9 +212,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
     checks
         From which difference to the history on a batch is refused or reported; None means
         ``Checks()``.
-    constrain_fit
-        Also hold the FDR and selection-rate constraints, in expectation and over all groups
-        together, while fitting the likelihood, as the paper does; needs ``ConstrainedLogistic``.
+    bounds_in
+        Where the bounds on FDR and selection rate hold. ``"thresholds"``: for the decisions on
+        held-out rows. ``"fit"``: for the likelihoods, in expectation and over all groups together;
+        thresholds then maximise utility alone, as in the paper. ``"both"``. A bound in the fit
+        needs ``ConstrainedLogistic``.
     pos_label
         Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
@@ -262,7 +265,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         split: Literal["half", "cross"] = "half",
         weights: Literal["acceptance", "none"] = "acceptance",
         weight_cap: float | None = 3.0,
-        min_outcomes: int = 100,
+        min_outcomes: int | None = 100,
         first_round: Literal["matched", "drawn", "cut", "learned"] = "matched",
         maturity: int | None = None,
         noise: OutcomeNoise | None = None,
@@ -271,7 +274,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         attributes: Literal["crossed", "side_by_side"] = "crossed",
         missing_values: Any = None,
         checks: Checks | None = None,
-        constrain_fit: bool = False,
+        bounds_in: Literal["thresholds", "fit", "both"] = "thresholds",
         pos_label: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -295,7 +298,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self.attributes = attributes
         self.missing_values = missing_values
         self.checks = checks
-        self.constrain_fit = constrain_fit
+        self.bounds_in = bounds_in
         self.pos_label = pos_label
         self.random_state = random_state
 

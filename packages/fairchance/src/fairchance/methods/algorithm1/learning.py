@@ -46,8 +46,8 @@ class LearningRules:
     split: Literal["half", "cross"]
     weights: Literal["acceptance", "none"]
     weight_cap: float | None
-    min_outcomes: int
-    constrain_fit: bool
+    min_outcomes: int | None
+    bounds_in: Literal["thresholds", "fit", "both"]
     n_groups: int
     max_fdr: float
     min_selection_rate: float
@@ -68,11 +68,16 @@ class LearningRules:
             weights=classifier.weights,
             weight_cap=classifier.weight_cap,
             min_outcomes=classifier.min_outcomes,
-            constrain_fit=classifier.constrain_fit,
+            bounds_in=classifier.bounds_in,
             noise=OutcomeNoise() if classifier.noise is None else classifier.noise,
             fit_reads_groups=fits_read_groups(classifier),
             **rules,
         )
+
+    def has_enough(self, own_weight: Floats) -> bool:
+        """Return whether thresholds can rest on our own rows alone."""
+        enough = self.min_outcomes
+        return enough is not None and effective_sample_size(own_weight) >= enough
 
 
 @saved
@@ -215,7 +220,7 @@ def learn(
     two likelihoods (log-odds) is used. If a fold holds one outcome only, both folds together serve
     both purposes, and the note says so.
     """
-    if rules.constrain_fit:
+    if rules.bounds_in != "thresholds":
         for learner in learners:
             _constrain(learner, rules.noise.recorded_fdr(rules.max_fdr), rules.min_selection_rate)
     parts = []
@@ -292,8 +297,9 @@ def _constrain(learner: Any, max_fdr: float, min_selection_rate: float) -> None:
     """Hand the budget's bounds to a learner that fits under constraints."""
     if "max_fdr" not in learner.get_params():
         raise InputError(
-            f"constrain_fit=True needs a learner with the parameter max_fdr, such as "
-            f"ConstrainedLogistic, got {type(learner).__name__}."
+            f"bounds in the fit need a learner with the parameter max_fdr, such as "
+            f"ConstrainedLogistic, got {type(learner).__name__}; pass {{option}}='thresholds'.",
+            option="bounds_in",
         )
     lowest = min_selection_rate if min_selection_rate > 0 else None
     learner.set_params(max_fdr=max_fdr, min_selection_rate=lowest)
@@ -319,10 +325,11 @@ def _held_out_weight(
 ) -> tuple[Floats, Floats, bool]:
     """Return the weights of held-out rows, with and without the cap.
 
-    They are those of our own logged rows once there are enough, which the third value says.
+    They are those of our own logged rows once there are enough (never, if ``min_outcomes`` is
+    None), which the third value says.
     """
     own = _together([part.own_weight for part in parts])
-    calibrated = effective_sample_size(own) >= rules.min_outcomes
+    calibrated = rules.has_enough(own)
     names = ("own_weight", "own_uncapped") if calibrated else ("weight", "uncapped")
     weight, uncapped = (_together([getattr(part, name) for part in parts]) for name in names)
     return weight, uncapped, calibrated
@@ -337,6 +344,7 @@ def _operating_point(
         for likelihood, part in zip(likelihoods, parts, strict=True)
     ]
     search = shared_threshold if rules.thresholds == "shared" else group_thresholds
+    bounded = rules.bounds_in != "fit"
     point = search(
         _together(scores).astype(np.float64, copy=False),
         _together([part.outcome for part in parts]),
@@ -344,8 +352,8 @@ def _operating_point(
         _together([part.group for part in parts]),
         rules.n_groups,
         utility=rules.noise.recorded_utility(rules.utility),
-        max_fdr=rules.noise.recorded_fdr(rules.max_fdr),
-        min_selection_rate=rules.min_selection_rate,
+        max_fdr=rules.noise.recorded_fdr(rules.max_fdr) if bounded else 1.0,
+        min_selection_rate=rules.min_selection_rate if bounded else 0.0,
         fairness=rules.fairness,
         constraints=rules.constraints,
     )
