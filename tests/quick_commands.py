@@ -29,6 +29,8 @@ def quick_commands(folder, place):
     stand_in.chmod(0o755)
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     settings = os.environ | one_thread | {"PYTHONUTF8": "1", "COLUMNS": "100"}
+    # With AVX-512 NumPy rounds otherwise, and now and then that decides on an applicant.
+    settings["NPY_DISABLE_CPU_FEATURES"] = "X86_V4 AVX512_ICL AVX512_SPR"
     server = subprocess.Popen([sys.executable, __file__, "serve", str(place)], env=settings)
     try:
         while not Path(place).exists():
