@@ -43,8 +43,8 @@ __all__ = [
 
 _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
-TRUTH_VALUES = "1 or 0, true or false, yes or no, y or n, accept or reject"
-_TRUE, _FALSE = zip(*(pair.split(" or ") for pair in TRUTH_VALUES.split(", ")), strict=True)
+_TRUE, _FALSE = ("1", "true", "yes", "y", "accept"), ("0", "false", "no", "n", "reject")
+TRUTH_VALUES = ", ".join(f"{yes} or {no}" for yes, no in zip(_TRUE, _FALSE, strict=True))
 
 
 def text_columns(roles: Roles, columns: FeatureColumns | None = None) -> tuple[str, ...]:
