@@ -10,9 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from cli.markup import HOSTILE, elements
-from experiments.test_findings import crafted, with_failures
-from experiments.test_tables import make_results
-from experiments.test_verdict import exact
+from experiments.known_results import crafted, exact, make_results, with_failures
 from fairchance.cli.pages.page import Figure, Section, Table, render
 from fairchance.errors import InputError
 from fairchance_lab import page as experiment

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from charts import HOSTILE, only_values_and_titles, rows_of
-from experiments.test_tables import make_results
-from experiments.test_verdict import exact
+from experiments.known_results import exact, make_results
 from fairchance.errors import InputError
 from fairchance.plot.marks import GREY
 from fairchance_lab import plot

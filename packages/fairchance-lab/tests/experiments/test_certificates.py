@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from charts import rows_of
-from experiments.test_tables import make_results
+from experiments.known_results import make_results
 from fairchance.errors import InputError
 from fairchance.simulate.populations import Lender
 from fairchance.simulate.run import run

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.test_repetition import SPEC, Spy, numbered_people
-from experiments.test_tables import make_results
+from experiments.known_results import METHODS_HERE, judged_results
+from experiments.spies import SPEC, Spy, numbered_people
 from fairchance.errors import InputError
 from fairchance.simulate.populations import FiniteDomain, Lender
 from fairchance.simulate.run import run
@@ -30,22 +30,6 @@ from fairchance_lab.experiments.spec import Experiment, Goal
 from fairchance_lab.experiments.world_spec import WorldSpec
 from fairchance_lab.paper.experiment import EXPERIMENTS
 from sentences import one_sentence
-
-METHODS_HERE = ("plain", "certified", "ceiling")
-
-
-def judged_results(rng, size=(6, 14), **options):
-    """Return random results with shares of a population; some rounds accept no one."""
-    results = make_results(rng, METHODS_HERE, size=size, **options)
-    n = len(results)
-    accepted = rng.random(n) * 0.3 * (rng.random(n) > 0.1)
-    good = accepted * rng.uniform(0.75, 0.95, n)
-    shares = dict(zip(SHARES, (np.full(n, 0.5), np.full(n, 0.35), accepted, good), strict=True))
-    rounds = np.repeat(rng.random(n // len(results.groups)) < 0.4, len(results.groups))
-    certified = rounds & (results.columns["method"] == "certified")
-    columns = results.columns | shares
-    columns["n_certified"] = certified * results.columns["n_people"]
-    return replace(results, columns=columns)
 
 
 def by_hand(results, method):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.test_tables import from_counts, make_results
+from experiments.known_results import crafted, from_counts, make_results, row_of, with_failures
 from fairchance.methods.options import CLASSIFIERS, PARTIAL, RESEARCH
 from fairchance.simulate.populations import Lender
 from fairchance_lab.experiments import findings, tables
@@ -19,7 +19,7 @@ from fairchance_lab.experiments.all_tables import (
 )
 from fairchance_lab.experiments.certificates import summarise_certificates
 from fairchance_lab.experiments.comparison import compared
-from fairchance_lab.experiments.results import SHARES, Failure
+from fairchance_lab.experiments.results import SHARES
 from fairchance_lab.experiments.runner import Run, run_experiment
 from fairchance_lab.experiments.spec import Experiment
 from fairchance_lab.experiments.verdict import with_interval
@@ -27,47 +27,6 @@ from fairchance_lab.experiments.world_spec import WorldSpec
 from fairchance_lab.paper.released import DEVIATIONS, SWITCHES
 
 OUTCOME = [{"rule": "outcome", "good": 0.9, "bad": 0.1}]
-
-
-def crafted(accepted, fdr=0.1, alphas=(0.15,), noise=2, size=(12, 8), **experiment):
-    """Return results in which methods accept about as many people, with about this FDR."""
-    rng = np.random.default_rng(1)
-    methods = tuple(accepted)
-    shape = (len(alphas), len(methods), *size, 2)
-    rates = fdr if isinstance(fdr, dict) else dict.fromkeys(methods, fdr)
-    mean = np.array([accepted[name] for name in methods])[:, None, None, None]
-    share = np.array([rates[name] for name in methods])[:, None, None, None]
-    n = np.maximum(np.broadcast_to(mean, shape) + rng.integers(-noise, noise + 1, shape), 0)
-    bad = np.clip(np.rint(n * share).astype(int) + rng.integers(-1, 2, shape), 0, n)
-    people = np.full(shape, 1000)
-    counts = {
-        "n_people": people,
-        "n_good": people // 2,
-        "n_accepted": n,
-        "n_accepted_good": n - bad,
-    }
-    return from_counts(counts, methods, "ab", alphas, **experiment)
-
-
-def with_failures(results, method, repetitions):
-    """Return results in which a method failed in some repetitions."""
-    lost = (results.columns["method"] == method) & np.isin(
-        results.columns["repetition"], list(repetitions)
-    )
-    columns = {
-        name: np.where(lost, 0, values) if name.startswith("n_") else values
-        for name, values in results.columns.items()
-    }
-    failures = tuple(
-        Failure("α = 0.15", method, k, 1000 + k, f"FloatingPointError: seed {1000 + k} diverged.")
-        for k in repetitions
-    )
-    return replace(results, columns=columns, failures=failures)
-
-
-def row_of(table, name):
-    """Return a method's row."""
-    return next(row for row in table.rows if row["method"] == name)
 
 
 def said(sentences):

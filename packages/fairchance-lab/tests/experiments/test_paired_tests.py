@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.test_comparison import judged_results
-from experiments.test_findings import with_failures
-from experiments.test_tables import from_counts, make_results
+from experiments.known_results import from_counts, judged_results, make_results, with_failures
 from fairchance_lab.experiments import tables
 from fairchance_lab.experiments.all_tables import against
 from fairchance_lab.experiments.comparison import ceiling_shares, compared

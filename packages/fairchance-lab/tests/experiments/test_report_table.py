@@ -10,8 +10,7 @@ import re
 import numpy as np
 import pytest
 
-from experiments.test_findings import row_of
-from experiments.test_tables import from_counts, make_results
+from experiments.known_results import from_counts, make_results, row_of
 from fairchance_lab.experiments import tables
 from fairchance_lab.experiments.all_tables import all_tables, overview
 from fairchance_lab.experiments.report_table import Column, ReportTable, proportion

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from experiments.test_tables import make_results
+from experiments.known_results import make_results
 from fairchance.errors import InputError
 from fairchance_lab.experiments.results import COUNTS, KEYS, read_results, write_results
 from sentences import one_sentence

@@ -8,85 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from experiments.known_results import from_counts, make_results
 from fairchance.errors import InputError
 from fairchance_lab.experiments import tables
 from fairchance_lab.experiments.all_tables import overview
-from fairchance_lab.experiments.results import COUNTS, KEYS, Results
+from fairchance_lab.experiments.results import COUNTS, KEYS
 from fairchance_lab.paper.published import METRICS as PRINTED
 from fairchance_lab.paper.published import paper_data, published_table
-
-GOAL = {"alpha": 0.15, "gain": 200.0, "loss": 500.0}
-
-
-def make_about(methods, alphas=(0.15,), **experiment):
-    settings = {
-        "name": "a test",
-        "world": {"data": "german", "past": [{"rule": "cutoff", "feature": "age"}]},
-        "goal": GOAL,
-        "switches": [],
-        "classifier": {},
-        "published": None,
-        "seed": 0,
-        "methods": list(methods),
-        "variants": {},
-        "vary": {"alpha": list(alphas)} if len(alphas) > 1 else {},
-    }
-    return {
-        "experiment": settings | experiment,
-        "settings": [{"label": f"α = {a:g}", "alpha": a, "options": {}} for a in alphas],
-        "main": int(np.argmin(np.abs(np.array(alphas) - GOAL["alpha"]))),
-        "once": [],
-        "labels": {name: name.capitalize() for name in methods},
-        "version": "0.0",
-        "data": {"name": "german", "source": "A source.", "fingerprint": "f", "rows": 1000},
-    }
-
-
-def from_counts(counts, methods, groups, alphas=(0.15,), **experiment):
-    """Return results from arrays with axes (setting, method, repetition, round, group)."""
-    a, m, r, t, g = (axis.ravel() for axis in np.indices(counts["n_people"].shape))
-    keys = (
-        np.array([f"α = {alpha:g}" for alpha in alphas], object)[a],
-        np.asarray(methods, object)[m],
-        r,
-        t + 1,
-        np.asarray(list(groups), object)[g],
-    )
-    columns = dict(zip(KEYS, keys, strict=True))
-    columns |= {
-        name: np.asarray(counts.get(name, np.zeros_like(counts["n_people"]))).ravel()
-        for name in COUNTS
-    }
-    return Results(columns, make_about(methods, alphas, **experiment))
-
-
-def make_results(
-    rng, methods=("plain", "no-exploration"), groups="ab", alphas=(0.15,), size=(5, 8), n=30, **exp
-):
-    """Return random counts: groups may be empty, rounds may accept no one."""
-    shape = (len(alphas), len(methods), *size, len(groups))
-    people = rng.integers(0, n, shape)
-    good = rng.binomial(people, 0.6)
-    accepted_good = rng.binomial(good, 0.3) * rng.integers(0, 2, shape)
-    accepted = accepted_good + rng.binomial(people - good, 0.1)
-    explored_good = rng.binomial(accepted_good, 0.2)
-    explored = explored_good + rng.binomial(accepted - accepted_good, 0.5)
-    counts = {
-        "n_people": people,
-        "n_good": good,
-        "n_accepted": accepted,
-        "n_accepted_good": accepted_good,
-        "n_exploit_region": rng.binomial(people, 0.5),
-        "n_explored": explored,
-        "n_explored_good": explored_good,
-    }
-    later = {"n_people": "n_next", "n_good": "n_next_good"} | {
-        f"n_{name}": f"n_next_{name}" for name in ("accepted", "accepted_good")
-    }
-    for now, after in later.items():
-        counts[after] = np.roll(counts[now], -1, axis=3)
-        counts[after][:, :, :, -1] = 0
-    return from_counts(counts, methods, list(groups), alphas, **exp)
 
 
 def rows_of(results):

@@ -7,29 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.test_findings import crafted
-from experiments.test_tables import from_counts
+from experiments.known_results import crafted, exact
 from fairchance_lab.experiments import tables
 from fairchance_lab.experiments.paired_tests import detectable, power
 from fairchance_lab.experiments.verdict import find_verdict
-
-
-def exact(methods, repetitions=6, rounds=4, people=1000, groups="a", **experiment):
-    """Return results by counts: (accepted, bad) of each method, the same in each round.
-
-    Odd repetitions have one bad applicant less and even ones one more, so that there are intervals.
-    """
-    shape = (1, len(methods), repetitions, rounds, len(groups))
-    counts = {"n_people": np.full(shape, people), "n_good": np.full(shape, people // 2)}
-    accepted, bad = (
-        np.array([np.broadcast_to(by_group[part], len(groups)) for by_group in methods.values()])
-        for part in (0, 1)
-    )
-    counts["n_accepted"] = np.broadcast_to(accepted[None, :, None, None], shape).copy()
-    swing = np.where(np.arange(repetitions) % 2, -1, 1)[None, None, :, None, None]
-    wrong = bad[None, :, None, None] + swing * (bad[None, :, None, None] > 0)
-    counts["n_accepted_good"] = counts["n_accepted"] - wrong
-    return from_counts(counts, tuple(methods), groups, **experiment)
 
 
 def explored(results, *methods):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.test_tables import from_counts
+from experiments.known_results import from_counts
 from fairchance_lab.experiments.all_tables import against, all_tables, claims_examined
 from fairchance_lab.experiments.findings import paper_findings
 from fairchance_lab.paper.claims import examine

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from experiments.test_repetition import Spy, numbered_people
+from experiments.spies import Spy, numbered_people
 from fairchance_lab.datasets import load
 from fairchance_lab.experiments.methods import METHODS, Setup
 from fairchance_lab.experiments.repetition import run_repetition

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fairchance
-from experiments.test_tables import from_counts
+from experiments.known_results import from_counts
 from fairchance.errors import InputError
 from fairchance_lab.datasets import load
 from fairchance_lab.experiments.all_tables import overview
