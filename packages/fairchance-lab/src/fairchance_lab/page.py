@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -13,7 +14,6 @@ from typing import Any
 
 from fairchance.cli.pages.page import (
     Card,
-    Code,
     Figure,
     Page,
     Part,
@@ -25,18 +25,22 @@ from fairchance.cli.pages.page import (
 )
 from fairchance.errors import InputError
 from fairchance.plot import save
+from fairchance.simulate.streams import repeated_rows_remarks
 from fairchance.words import LIGHTS, counted, percent
 from fairchance_lab import plot
-from fairchance_lab.experiments import findings, tables
+from fairchance_lab.experiments import tables, words
 from fairchance_lab.experiments.all_tables import all_tables
 from fairchance_lab.experiments.certificates import records_of
 from fairchance_lab.experiments.comparison import CEILING
-from fairchance_lab.experiments.findings import thousands
-from fairchance_lab.experiments.methods import REFERENCES
+from fairchance_lab.experiments.methods import ASSUMPTIONS, REFERENCES
 from fairchance_lab.experiments.paired_tests import FEW
-from fairchance_lab.experiments.report_table import ReportTable, proportion
+from fairchance_lab.experiments.report_table import ReportTable, proportion, thousands
 from fairchance_lab.experiments.results import Results
-from fairchance_lab.experiments.verdict import RULE, Verdict, find_verdict, money, rate
+from fairchance_lab.experiments.spec import written
+from fairchance_lab.experiments.verdict import Verdict, find_past, find_verdict
+from fairchance_lab.experiments.words import listed, money, rate, with_interval
+from fairchance_lab.paper.published import ALPHA, paper_data
+from fairchance_lab.paper.released import SWITCHES, count_deviations
 
 __all__ = ["experiment_page", "section_ids", "write_report"]
 
@@ -45,6 +49,12 @@ _TITLES = {
     "adult-race": "Income in California by race, the paper's experiment",
     "adult-gender": "Income in California by gender, the paper's experiment",
 }
+_RULE = (
+    "Best is the method that earned most in the last quarter of the rounds, of those that know "
+    "only what can be observed and whose mistakes are not measurably above α. Worst is the method "
+    "with most mistakes of those measurably above α or, if there are none, that earned least."
+)
+_SETTINGS = ("world", "goal", "classifier", "variants", "vary", "switches", "seed")
 _MOST_GROUPS = 4  # with a figure each
 _KEPT = {"green": "kept", "amber": "unclear", "red": "not kept"}
 _IN_GROUPS = {"green": "all below α", "amber": "close to α"}
@@ -138,15 +148,16 @@ class _Experiment:
     verdict: Verdict
 
     def page(self) -> Page:
-        verdict, failures = self.verdict, findings.failures(self.results)
-        head, comma, rest = str(self.results.about["experiment"]["name"]).partition(", ")
-        title = _TITLES.get(head, head[:1].upper() + head[1:]) + comma
-        title += rest.replace("_", " ").replace("alpha", "α")
+        verdict, failures = self.verdict, list(words.failures(self.results))
+        name, varied = str(self.results.about["experiment"]["name"]), self.results.varied
+        title = _TITLES.get(name, name[:1].upper() + name[1:])
+        title += f", {varied} varied" if varied else ""
+        takeaway = words.takeaway(verdict)
         lost = f"{counted(len(failures), 'method')} failed in some repetitions." if failures else ""
         sections, figure = [], None
         if verdict.standings:
             caption = "What methods earned in the last quarter of the rounds, and their mistakes"
-            figure = self.drawn("trade-off", plot.trade_off, caption, verdict.takeaway)
+            figure = self.drawn("trade-off", plot.trade_off, caption, takeaway)
             sections = [self.methods(), self.rounds(), self.groups(), self.certificate()]
             sections += [self.exploration(), *self.tables()]
         sections += [
@@ -156,13 +167,31 @@ class _Experiment:
         return Page(
             self.name,
             title,
-            findings.what_was_run(self.results),
-            " ".join(filter(None, (verdict.takeaway, verdict.in_groups, verdict.loser, lost))),
+            self.run(),
+            " ".join(
+                filter(None, (takeaway, words.in_groups(verdict), words.loser(verdict), lost))
+            ),
             "red" if verdict.best is None else verdict.best.light,
             self.cards(),
             figure,
             [replace(section, id=f"{self.name}-{section.id}") for section in sections],
         )
+
+    def run(self) -> str:
+        """Describe the run: methods, rounds, applicants, repetitions and bounds."""
+        results = self.results
+        _, n_methods, repetitions, rounds, _ = results.shape
+        people = results.count("n_people").max(axis=(0, 1)).sum(axis=-1)  # 0 if a method failed
+        low, high = int(people.min()), int(people.max())
+        size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+        bound = f"α = {percent(self.verdict.alpha)}"
+        if results.varied:
+            bound = f"{results.varied} = {listed([written(value) for value in results.values])}"
+        world = results.about["experiment"].get("description", "")
+        return (
+            f"{world} {counted(n_methods, 'method')} decided {counted(rounds, 'round')} of {size} "
+            f"applicants each, in {counted(repetitions, 'repetition')}, with {bound}."
+        ).lstrip()
 
     def drawn(
         self, key: str, draw: Any, caption: str, spoken: str, *what: str, **options: Any
@@ -182,8 +211,8 @@ class _Experiment:
         verdict = self.verdict
         best = verdict.best
         if best is None:
-            return [Card("Mistakes", "above α", verdict.mistakes, "red")]
-        earned, said, light = f"{money(best.earned.mean)} a round", verdict.earned, ""
+            return [Card("Mistakes", "above α", words.mistakes(verdict), "red")]
+        earned, said, light = f"{money(best.earned.mean)} a round", words.earned(verdict), ""
         if best.share.mean > 1:
             rows = self.results.about["data"]["rows"]
             why = f"Draws from {rows:,} rows repeat them, and methods can memorise them."
@@ -192,26 +221,30 @@ class _Experiment:
                 "amber",
             )
         elif best.share.mean > 0 and verdict.yardstick is not None:
-            of = "the ceiling" if verdict.yardstick.method == CEILING else "the reference"
-            earned = f"{rate(best.share.mean)} of {of}"
+            earned = f"{rate(best.share.mean)} of {self.yardstick()}"
         cards = [
             Card("Earned", earned, said, light),
-            Card("Mistakes", rate(best.mistakes.mean), verdict.mistakes, best.light),
+            Card("Mistakes", rate(best.mistakes.mean), words.mistakes(verdict), best.light),
         ]
         runs, value, light = best.certificate, "none", ""
         if runs is not None:
             value, light = "not reached", "amber"
             if runs.never_share < 1:
                 value, light = f"since round {runs.first_median:g}", "green"
-        cards.append(Card("Certificate", value, verdict.certificate, light))
-        if verdict.by_group:
+        cards.append(Card("Certificate", value, words.certificate(verdict), light))
+        if len(verdict.groups) > 1:
             broken = [one.group for one in verdict.groups if one.light == "red"]
             light = min((one.light for one in verdict.groups), key=LIGHTS.index)
             kept = f"{', '.join(broken)} above α" if broken else _IN_GROUPS[light]
-            cards.insert(2, Card("Groups", kept, verdict.by_group, light))
+            cards.insert(2, Card("Groups", kept, words.by_group(verdict), light))
         n = verdict.repetitions
-        cards.append(Card("Repetitions", f"{n}{', few' if n < FEW else ''}", verdict.precision))
+        few = ", few" if n < FEW else ""
+        cards.append(Card("Repetitions", f"{n}{few}", words.precision(verdict)))
         return cards
+
+    def yardstick(self) -> str:
+        one = self.verdict.yardstick
+        return "the ceiling" if one is not None and one.method == CEILING else "the reference"
 
     def methods(self) -> Section:
         """Show all methods, the winner first, then by what they earned."""
@@ -224,7 +257,7 @@ class _Experiment:
         notes |= {one.method: "best" for one in [verdict.best] if one}
         titles = ["Method", "Verdict", "Earned a round", "Share", "Mistakes", "α"]
         if verdict.yardstick is not None:
-            titles[3] = f"Share of “{verdict.yardstick.label.partition(': ')[0]}”"
+            titles[3] = f"Share of {self.yardstick()}"
         rows: list[list[str | tuple[str, str]]] = [
             [
                 one.label,
@@ -249,7 +282,7 @@ class _Experiment:
         )
         titles += ["Certified", "Accepted"]
         table = Table("What methods earned, and their mistakes", note, titles, rows)
-        return Section("methods", "Methods", brief, [RULE, table])
+        return Section("methods", "Methods", brief, [_RULE, table])
 
     def rounds(self) -> Section:
         best = self.verdict.best or self.verdict.standings[0]
@@ -257,7 +290,7 @@ class _Experiment:
         earned = tables.series(self.results, "revenue").mean[at, i]
         ends = [money(value) for value in (earned[0], earned[-1])]
         brief = f"“{best.label}” earned {ends[0]} in round 1 and {ends[1]} in the last."
-        said = findings.past_findings(self.results)
+        said = list(self.past())
         said.append("Choose a method in the legend to see it alone, with its 95 % interval.")
         figures = [
             self.drawn(metric, plot.metric, caption, brief, metric)
@@ -265,8 +298,21 @@ class _Experiment:
         ]
         return Section("rounds", "Rounds", brief, [*said, *figures])
 
+    def past(self) -> Iterator[str]:
+        """Say whether the past kept α, as the theory assumes: by the history, and by round 1."""
+        past = find_past(self.results)
+        if past is not None:
+            before, then = (
+                f"{rate(share)}, of whom {with_interval(mistakes)} were bad"
+                for share, mistakes in (past.history, past.first)
+            )
+            yield (
+                f"In the history, the past accepted {before}. Round 1 of "
+                f"“{self.results.label(past.follower)}” follows the past and accepted {then}."
+            )
+
     def groups(self) -> Section:
-        brief = self.verdict.by_group
+        brief = words.by_group(self.verdict)
         if self.verdict.best is None or not brief:
             return Section("groups", "Groups")
         caption = "Acceptance and mistakes by group, with 95 % intervals"
@@ -282,8 +328,8 @@ class _Experiment:
         for one in self.verdict.standings:
             if one.certificate is None:
                 continue
-            brief, method = self.verdict.certificate_of(one), one.method
-            said: list[Part] = [brief, *findings.certificate_findings(self.results, method)]
+            brief, method = words.certificate_of(self.verdict, one), one.method
+            said: list[Part] = [brief]
             records = records_of(self.results, method, self.results.main)
             if records:
                 caption = "Share of applicants with a certificate, and evidence for the next step"
@@ -293,12 +339,11 @@ class _Experiment:
                 caption = "What the last certified round would earn with another α (first run)"
                 said.append(self.drawn(f"curve-{method}", plot.curve, caption, "", method=method))
             parts.append(Section(f"{self.name}-of-{method}", one.label, "", said))
-        return Section("certificate", "Certificate", self.verdict.certificate, parts)
+        return Section("certificate", "Certificate", words.certificate(self.verdict), parts)
 
     def exploration(self) -> Section:
         best = self.verdict.best or self.verdict.standings[0]
-        said: list[Part] = [*filter(None, [self.verdict.exploration])]
-        said += findings.exploration_findings(self.results)
+        said: list[Part] = [*filter(None, [words.exploration(self.verdict)])]
         brief = f"“{best.label}” explored no one."
         if best.explored:
             share, bad = (
@@ -315,37 +360,73 @@ class _Experiment:
 
     def tables(self) -> Iterator[Section]:
         """Yield the sections about the paper and about what was varied, and the other tables."""
-        made = {table.name: table for table in all_tables(self.results)}
-        said: list[Part] = list(findings.paper_findings(self.results))
+        made: dict[str, list[Table]] = {"paper": [], "varied": [], "tables": []}
+        verdicts: Counter[str] = Counter()
+        reasons: list[str] = []
+        for table in all_tables(self.results):
+            made[table.section].append(_table(table))
+            verdicts.update(row["verdict"] for row in table.rows if "verdict" in row)
+            reasons += [text for text in table.remarks if "why_different" in table.rows[0]]
         if self.results.about["experiment"]["published"] is not None:
-            reasons = [text for key in made for text in made[key].remarks if key[:4] == "over"]
-            said += [reasons] if reasons else []
-            claims = made.get("claims-examined")
-            verdicts = Counter(row["verdict"] for row in claims.rows) if claims else Counter()
             found = ", ".join(f"{n} {word}" for word, n in verdicts.items()) or "none"
             brief = f"{counted(verdicts.total(), 'test')} of the paper's claims: {found}."
-            own = ("beside-the-paper", "claims-examined")
-            said += [_table(made.pop(key)) for key in own if key in made]
-            yield Section("paper", "The paper", brief, said)
-        if len(self.results.settings) > 1:
-            varied = self.results.varied
+            said: list[Part] = [*self.paper(), *[reasons][: len(reasons)]]
+            yield Section("paper", "The paper", brief, [*said, *made["paper"]])
+        varied = self.results.varied
+        if varied is not None:
             brief = f"{len(self.results.settings)} values of {varied}."
             caption = f"Results for each value of {varied}"
             figure = self.drawn("settings", plot.by_setting, caption, brief)
-            beside = [_table(made.pop(key)) for key in list(made) if "-by-" in key]
-            caveat = f"The best of several values of {varied} looks a little better than it is."
-            parts: list[Part] = [figure, *beside] if varied == "α" else [caveat, figure, *beside]
-            yield Section("varied", "What was varied", brief, parts)
-        rest = [_table(table) for table in made.values()]
-        yield Section("tables", "All tables", f"{counted(len(rest), 'table')} of details.", rest)
+            yield Section("varied", "What was varied", brief, [figure, *made["varied"]])
+        brief = f"{counted(len(made['tables']), 'table')} of details."
+        yield Section("tables", "All tables", brief, made["tables"])
+
+    def paper(self) -> Iterator[str]:
+        """Say what is to be known before comparing with the paper."""
+        experiment, data = self.results.about["experiment"], self.results.about["data"]["name"]
+        theirs, on = paper_data(experiment["published"]), experiment["switches"]
+        if data != theirs:
+            yield f"The paper used “{theirs}”, not “{data}”: compare directions, not values."
+        if ALPHA not in self.results.alphas:
+            yield f"The paper's table is for α = {percent(ALPHA)}, which was not run."
+        if not on:
+            yield "No deviation of the paper's released code was switched on."
+            return
+        known = "; ".join(f"{name} ({SWITCHES.get(name, 'unknown')})" for name in on)
+        yield f"As in the paper's released code: {known}."
+        yield count_deviations()
+        if "A9" in on:
+            yield (
+                "All repetitions share one resample of the data (A9), so intervals are too narrow, "
+                "and the paper's claims are not examined."
+            )
 
     def settings(self) -> Section:
-        data, seed = self.results.about["data"], self.results.about["experiment"]["seed"]
+        about = self.results.about
+        data, experiment = about["data"], about["experiment"]
         rows = f"{data['rows']:,} applicants" if data["rows"] else "a synthetic population"
-        brief = f"Data “{data['name']}”, {rows}; groups {findings.listed(self.results.groups)}."
-        parts: list[Part] = [str(data["source"]), findings.settings(self.results)]
-        parts.append(f"The seed of the experiment is {seed}. Equal data have this fingerprint:")
-        return Section("settings", "Data and settings", brief, [*parts, Code(data["fingerprint"])])
+        brief = f"Data “{data['name']}”, {rows}; groups {listed(self.results.groups)}."
+        given = {name: experiment[name] for name in _SETTINGS if experiment.get(name)}
+        given |= {"fingerprint of the data": data["fingerprint"]}
+        given |= {f"not changed by {self.results.varied}": once for once in [about["once"]] if once}
+        lines = [f"{key}: {json.dumps(part, ensure_ascii=False, sort_keys=True)}" for key, part in given.items()]
+        people = self.results.count("n_people") + self.results.count("n_past")
+        drawn = int(people.sum(axis=(3, 4)).max())
+        drawn_again = data["rows"] and not experiment["world"].get("n_parts")
+        said = [str(data["source"])]
+        said += repeated_rows_remarks(data["rows"], drawn) if drawn_again else []
+        said += self.assumptions()
+        return Section("settings", "Data and settings", brief, [*said, lines])
+
+    def assumptions(self) -> Iterator[str]:
+        """Yield the special assumptions of the methods that were run."""
+        methods: dict[str, list[str]] = {}
+        for method in self.results.methods:
+            if method in ASSUMPTIONS:
+                label = f"“{self.results.label(method)}”"
+                methods.setdefault(ASSUMPTIONS[method], []).append(label)
+        for text, labels in methods.items():
+            yield f"{listed(labels)}: {text}"
 
 
 def _table(table: ReportTable) -> Table:
@@ -355,7 +436,7 @@ def _table(table: ReportTable) -> Table:
         [name, *values]
         for (name, _), *values in (shown.cells(row, labelled=True) for row in table.rows)
     ]
-    note = f"{table.setting}. {table.note}".replace("thousands a round", "a round")
+    note = f"{table.setting}. {table.note}"
     prose = [i for i, column in enumerate(columns) if i and column.form is None]
     return Table(table.title, note, [column.title for column in columns], rows, prose)
 

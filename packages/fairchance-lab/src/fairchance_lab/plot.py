@@ -36,6 +36,7 @@ from fairchance.plot.rows import Row, spans
 from fairchance_lab.experiments import tables
 from fairchance_lab.experiments.certificates import certified_methods, records_of
 from fairchance_lab.experiments.results import Results
+from fairchance_lab.experiments.spec import written
 from fairchance_lab.experiments.tables import Estimate, mean_known, over_repetitions
 from fairchance_lab.experiments.verdict import Verdict, find_verdict
 
@@ -170,7 +171,7 @@ def by_setting(results: Results, *, highlight: Sequence[str] | None = None) -> C
     """Draw what was earned and the mistakes for each value of what was varied."""
     if len(results.settings) == 1:
         raise InputError("nothing was varied in these results, so there is nothing to draw.")
-    at = [label.partition(" = ")[2] or label for label in results.settings]
+    at = [written(value) for value in results.values]
     once = [results.methods.index(name) for name in results.about["once"]]
     colours, charts = _colours(results, highlight), []
     for name, title, form, bound in (

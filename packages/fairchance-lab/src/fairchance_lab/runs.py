@@ -19,12 +19,10 @@ from fairchance.cli.files.tables import check_apart
 from fairchance.cli.options import names, progress
 from fairchance.cli.output import (
     Console,
-    binary_output,
     counting_bar,
     make_bar,
     print_error,
     print_json,
-    print_lines,
     print_table,
 )
 from fairchance.errors import InputError, visible
@@ -32,7 +30,8 @@ from fairchance.extras import arrow
 from fairchance.simulate.people import Table
 from fairchance.simulate.streams import repeated_rows_remarks
 from fairchance.words import counted
-from fairchance_lab.commands.options import PAPER_LETTERS, Paired, RunOptions
+from fairchance_lab.commands.options import PAPER_LETTERS, RunOptions
+from fairchance_lab.experiments import words
 from fairchance_lab.experiments.all_tables import (
     against,
     all_tables,
@@ -42,13 +41,13 @@ from fairchance_lab.experiments.all_tables import (
     parity_costs,
     setting_of,
 )
-from fairchance_lab.experiments.findings import failures, nothing_found
-from fairchance_lab.experiments.methods import expand_names, left_out
+from fairchance_lab.experiments.methods import REFERENCES, expand_names, left_out
 from fairchance_lab.experiments.report_table import ReportTable
 from fairchance_lab.experiments.results import Results
 from fairchance_lab.experiments.runner import Run, run_experiment
 from fairchance_lab.experiments.spec import Experiment, read_options
-from fairchance_lab.experiments.verdict import Standing, Verdict, find_verdict, money, rate
+from fairchance_lab.experiments.verdict import Standing, Verdict, find_verdict
+from fairchance_lab.experiments.words import money, rate
 from fairchance_lab.experiments.world_spec import load_source
 from fairchance_lab.page import section_ids, write_report
 from fairchance_lab.paper.released import SWITCHES
@@ -105,7 +104,7 @@ def with_set(
     for text in vary:
         name, values = _read_assignment("--vary", text, "weight_cap=1,3,none")
         varied[name] = (*varied.get(name, ()), *map(_read_value, names(values)))
-    return replace(changed, name=f"{experiment.name}, {', '.join(varied)} varied", vary=varied)
+    return replace(changed, vary=varied)
 
 
 def _read_assignment(option: str, text: str, example: str) -> tuple[str, str]:
@@ -158,23 +157,31 @@ def rows_drawn(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
 
 
 def run_and_report(
-    experiment: Experiment, options: RunOptions, output: str, paired: Paired
+    experiment: Experiment, options: RunOptions, method: str | None, *, json: bool
 ) -> None:
-    """Run an experiment, write its report and tables, and print the results in a format."""
-    json = output == "json"
-    paired.check(experiment.methods)
+    """Run an experiment, write its report and tables, and print the results.
+
+    Parameters
+    ----------
+    experiment, options
+        What to run, and how.
+    method
+        A method that the others are tested against, or None.
+    json
+        Whether JSON is printed instead of text.
+    """
     before = _content(_folder(experiment, options) / "results.parquet")
     results, source, folder = run_or_resume(experiment, options, quiet=json)
     page = folder / "report.html"
     # Drawing takes seconds, so a run that is only printed again keeps its report.
-    if output == "text" or not page.is_file() or _content(folder / "results.parquet") != before:
+    if not json or not page.is_file() or _content(folder / "results.parquet") != before:
         page.unlink(missing_ok=True)
         with progress("writing the report", json):
             write_tables([results], folder / "tables")
             write_report([results], page, folder / "figures")
     n_drawn, again = rows_drawn(experiment, source)
     shown = [overview(results, at) for at in range(len(results.settings))]
-    tested = paired_tables(results, paired)
+    tested = paired_tables(results, method)
     if json:
         print_json(
             {
@@ -190,10 +197,6 @@ def run_and_report(
                 "failures": [asdict(failure) for failure in results.failures],
             }
         )
-    elif output != "text":
-        print_tables(tested or shown, output)
-        for sentence in failures(results):
-            print_lines(["", sentence], to_stderr=output != "markdown")
     else:
         console = Console()
         print_verdict(console, results)
@@ -210,9 +213,12 @@ def _content(file: Path) -> bytes:
 
 def exit_if_empty(results: Results) -> None:
     """Exit with 2 if no method has results."""
-    words = nothing_found(results)
-    if words:
-        print_error(words)
+    tried = [i for i, method in enumerate(results.methods) if method not in REFERENCES]
+    if tried and not results.count("n_people")[:, tried].any():
+        print_error(
+            "no method has any numbers, since each failed in every repetition; correct the errors "
+            "and give the same command with --fresh."
+        )
         raise typer.Exit(2)
 
 
@@ -222,14 +228,15 @@ def _folder(experiment: Experiment, options: RunOptions) -> Path:
 
 def _slug(experiment: Experiment) -> str:
     """Return a folder name that differs for experiments that differ in more than repetitions."""
-    words = [experiment.name]
+    parts = [experiment.name, *["compared"] * experiment.judged]
+    parts += [f"{name} varied" for name in experiment.vary]
     if experiment.switches:
         off = [name for name in SWITCHES if name not in experiment.switches]
         few = len(experiment.switches) <= len(off)
-        words.append("with " + " ".join(experiment.switches) if few else "as released")
-        words += ["without " + " ".join(off)] if off and not few else []
-    words.append(experiment.fingerprint[:6])
-    return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
+        parts.append("with " + " ".join(experiment.switches) if few else "as released")
+        parts += ["without " + " ".join(off)] if off and not few else []
+    parts.append(experiment.fingerprint[:6])
+    return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(parts)).strip("-").lower()
 
 
 def asked_tables(results: Results) -> list[ReportTable]:
@@ -238,32 +245,15 @@ def asked_tables(results: Results) -> list[ReportTable]:
     return [*(by_setting(results, name) for name in varied), *parity_costs(results, results.main)]
 
 
-def paired_tables(results: Results, paired: Paired) -> list[ReportTable]:
+def paired_tables(results: Results, method: str | None) -> list[ReportTable]:
     """Return the table of tests against one method, if that is asked for."""
-    if paired.against is None:
-        return []
-    at = results.main
-    return [against(results, paired.against, at, exact=paired.exact, see=paired.see)]
+    return [] if method is None else [against(results, method, results.main)]
 
 
-def print_tables(tables: Sequence[ReportTable], output: str) -> None:
-    """Print tables in LaTeX, in Markdown with their notes, or the rows of all as one csv."""
-    if output == "csv":
-        binary_output().write(csv_text(tables).encode("utf-8"))
-        return
-    for at, table in enumerate(tables):
-        text = [table.latex()]
-        if output == "markdown":
-            text = [f"{table.title}. {table.setting}.", "", table.markdown(), ""]
-            text += [table.note, *table.remarks]
-        print_lines([*[""] * (at > 0), *"\n".join(text).split("\n")])
-
-
-def csv_text(tables: Sequence[ReportTable]) -> str:
+def csv_text(table: ReportTable) -> str:
     """Return all keys of the rows as csv; unknown numbers are empty."""
-    names = dict.fromkeys(name for table in tables for row in table.rows for name in row)
-    rows = [row for table in tables for row in table.rows]
-    columns = {visible(name): [_in_csv(row.get(name)) for row in rows] for name in names}
+    names = dict.fromkeys(name for row in table.rows for name in row)
+    columns = {visible(name): [_in_csv(row.get(name)) for row in table.rows] for name in names}
     return csv_bytes(arrow().table(columns)).decode("utf-8")
 
 
@@ -274,13 +264,14 @@ def _in_csv(value: Any) -> Any:
 
 
 def write_tables(results: Sequence[Results], folder: Path) -> list[Path]:
-    """Write every table of results as csv and LaTeX; return the files."""
+    """Write every table of results as csv, LaTeX and Markdown; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for section, result in section_ids(results).items():
         for table in all_tables(result):
             name = table.name if len(results) == 1 else f"{section}-{table.name}"
-            for ending, text in ((".csv", csv_text([table])), (".tex", table.latex() + "\n")):
+            formats = {".csv": csv_text(table), ".tex": table.latex(), ".md": table.markdown()}
+            for ending, text in formats.items():
                 written.append(folder / f"{name}{ending}")
                 written[-1].write_text(text, encoding="utf-8")
     return written
@@ -291,22 +282,26 @@ def print_noted_tables(console: Console, tables: Sequence[ReportTable]) -> None:
     for at, table in enumerate(tables):
         titles = [column.title for column in table.columns]
         print_table(console, f"{table.title}. {table.setting}", titles, table.texts())
-        later = {note for other in tables[at + 1 :] for note in (other.note, *other.remarks)}
-        for note in (table.note, *table.remarks):
-            if note not in later:
+        notes = {part for other in tables[at + 1 :] for part in _notes(other)}
+        for note in _notes(table):
+            if note not in notes:
                 console.print(note, style="dim")
+
+
+def _notes(table: ReportTable) -> list[str]:
+    return [*filter(None, (table.note, table.unit)), *table.remarks]
 
 
 def print_verdict(console: Console, results: Results) -> None:
     """Print the verdict, the methods that earned most, and failures."""
     verdict = find_verdict(results)
     if verdict.standings:
-        console.print(verdict.takeaway, style="bold")
-        about_best = (verdict.in_groups, verdict.certificate, verdict.exploration)
-        for sentence in filter(None, (*about_best, verdict.loser, verdict.precision)):
+        console.print(words.takeaway(verdict), style="bold")
+        more = (words.in_groups, words.certificate, words.exploration, words.loser, words.precision)
+        for sentence in filter(None, (write(verdict) for write in more)):
             console.print(sentence)
         _print_standings(console, results, verdict)
-    for failure in failures(results):
+    for failure in words.failures(results):
         console.print(f"• {failure}", style="bold")
 
 

@@ -169,7 +169,7 @@ def test_simulate_runs_a_file(tmp_path, undrawn):
     (((results,), page, figures),) = undrawn
     assert results.methods == ("opt-offline",)
     assert (page, figures) == (folder / "report.html", folder / "figures")
-    for repetitions, more, drawn in ((1, ["--csv"], 1), (2, ["--csv"], 2), (2, [], 3)):
+    for repetitions, more, drawn in ((1, ["--json"], 1), (2, ["--json"], 2), (2, [], 3)):
         page.touch()  # only new results are drawn unless the report is asked for
         again = ("simulate", "mine.toml", "--repetitions", repetitions, "--seed", 5, "--jobs", 1)
         assert call(*again, *more).exit_code == 0

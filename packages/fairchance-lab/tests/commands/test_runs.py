@@ -85,9 +85,8 @@ def test_failures_are_reported_in_text_and_json(tmp_path, monkeypatch):
     result = call("simulate", "world.toml", "--jobs", 1, "--out", "run")
     assert result.exit_code == 0, result.exception
     words = " ".join(result.stdout.split())
-    assert f"“Diverges” failed in 1 of 3 repetitions (seed {made[1]})" in words
-    assert "Error: FloatingPointError: the loss is not a number (at " in words
-    assert "assumes" not in words  # that is in the report
+    assert "FloatingPointError: the loss is not a number (at " in words
+    assert str(made[1]) in words
     output = json.loads(call("simulate", "world.toml", "--out", "run", "--json").stdout)
     rows = {row["method"]: row for row in output["summary"]}
     (failure,) = output["failures"]
@@ -95,12 +94,6 @@ def test_failures_are_reported_in_text_and_json(tmp_path, monkeypatch):
     assert rows["diverges"]["failed_repetitions"] == 1
     assert rows["greedy-aligned"]["failed_repetitions"] == 0
     again = ("simulate", "world.toml", "--out", "run")
-    printed = call(*again, "--csv")
-    assert (tmp_path / "run" / "tables" / "overview.csv").read_text() == printed.stdout
-    assert "FloatingPointError" in printed.stderr
-    assert (tmp_path / "run" / "tables" / "overview.tex").read_text() == call(
-        *again, "--latex"
-    ).stdout
     tested = json.loads(call(*again, "--json", "--against", "diverges").stdout)["against"]
     assert [row["method"] for row in tested] == ["greedy-aligned", "fuzzy-augmentation-aligned"] * 3
     for metric in ("acceptance_rate", "pooled_true_positive_rate_difference", "fdr"):

@@ -156,3 +156,22 @@ def judged_results(rng, size=(6, 14), **options):
     columns = results.columns | shares
     columns["n_certified"] = certified * results.columns["n_people"]
     return replace(results, columns=columns)
+
+
+def explored(results, *methods):
+    """Return results in which these methods explored someone."""
+    for name in methods:
+        results.count("n_explored")[:, results.methods.index(name)] = 1
+    return results
+
+
+def record(round, status, more=None, group=None):
+    """Return the record of a round of the certified method."""
+    return {
+        "setting": "α = 0.15",
+        "method": "certified",
+        "round": round,
+        "group": group,
+        "status": status,
+        "more_outcomes": more,
+    }

@@ -20,7 +20,6 @@ from fairchance_lab.experiments.certificates import (
     records_of,
     summarise_certificates,
 )
-from fairchance_lab.experiments.findings import certificate_findings
 from fairchance_lab.experiments.methods import Setup, build
 from fairchance_lab.experiments.runner import Run, run_experiment
 from fairchance_lab.experiments.spec import Experiment, Goal
@@ -90,22 +89,6 @@ def test_summary_of_certificates(rng):
     never = summarise_certificates(with_certified(rng, 0 * rounds), "certified", 0)
     assert math.isnan(never.first_median)
     assert never.never_share == 1
-
-
-@pytest.fixture(scope="module")
-def never():
-    """Return results with a bound that three small rounds cannot certify."""
-    spec = WorldSpec("lender", n_batch=120, n_rounds=3, past=({"rule": "policy"},))
-    experiment = Experiment("x", spec, ("certified",), goal=Goal(alpha=0.02), repetitions=2)
-    return run_experiment(experiment, Lender(), Run(jobs=1))
-
-
-def test_the_last_message_explains_a_missing_certificate(results, never):
-    last = never.certificates[-1]["message"]
-    assert "No acceptance rule has been shown" in last
-    (sentence,) = certificate_findings(never, "certified")
-    assert last in sentence
-    assert certificate_findings(results, "certified") == []
 
 
 def test_chart_of_certificates(results):

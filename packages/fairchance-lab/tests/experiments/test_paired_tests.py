@@ -41,16 +41,14 @@ def test_p_values_equal_those_of_scipy(rng):
     for n in (2, 5, 9, 30):
         a, b = rng.normal(0.3, 1, n), rng.normal(0, 1, n)
         d = np.append(a - b, np.nan)
-        test = stats.ttest_rel(a, b).pvalue if n >= 10 else paired_p(d, exact=True)
-        assert paired_p(d) == paired_p(a - b) == pytest.approx(test)
         flipped = stats.permutation_test(
             (a - b,), np.mean, permutation_type="samples", n_resamples=2**14, vectorized=True
         ).pvalue
-        tolerance = 0 if n < 13 else 0.03
-        assert paired_p(d, exact=True) == pytest.approx(flipped, abs=tolerance)
-    assert paired_p([0.0, 0.0]) == paired_p([0.0] * 20, exact=True) == 1
+        test = stats.ttest_rel(a, b).pvalue if n >= 10 else flipped
+        assert paired_p(d) == paired_p(a - b) == pytest.approx(test)
+    assert paired_p([0.0, 0.0]) == paired_p([0.0] * 20) == 1
     assert paired_p([0.5] * 20) == 2 / 2**20
-    assert paired_p([2.0] * 5, exact=True) == 2 / 2**5
+    assert paired_p([2.0] * 5) == 2 / 2**5
     assert np.isnan(paired_p([1.0]))
 
 
@@ -105,7 +103,7 @@ def test_any_false_alarm_in_the_table_is_rare(n):
 
 def test_table_of_differences(rng):
     results = make_results(rng, METHODS, size=(12, 8), n=300, alphas=(0.1, 0.15))
-    table = against(results, "fair-clf", 1, see=0.5)
+    table = against(results, "fair-clf", 1)
     assert len(table.rows) == 3 * 3
     p = {}
     for metric, name in (("revenue", "revenue"), ("late_revenue", "late"), ("pooled_fdr", "FDR")):
@@ -117,15 +115,10 @@ def test_table_of_differences(rng):
             assert (row["difference_low"], row["difference_high"]) == pytest.approx(interval)
             assert row["difference"] == pytest.approx(d.mean())
             assert row["p"] == pytest.approx(stats.ttest_1samp(d, 0).pvalue)
-            wanted = d.mean() if name == "FDR" else 0.5
-            assert row["repetitions_needed"] == repetitions_needed(wanted, d.std(ddof=1))
+            needed = repetitions_needed(d.mean(), d.std(ddof=1))
+            assert row["repetitions_needed"] == pytest.approx(needed, abs=1, nan_ok=True)
             p[method, name] = row["p"]
     assert [row["p_holm"] for row in table.rows] == holm([row["p"] for row in table.rows]).tolist()
-    assert "9 tests" in table.note
-    assert "same 1,000 people" in table.note
-    results.about["data"]["rows"] = 0
-    assert "this world" in against(results, "plain", 1).note
-    assert {row["test"] for row in against(results, "plain", 1, exact=True).rows} == {"sign-flip"}
 
 
 def test_repetitions_that_failed_are_left_out_of_the_pairs(rng):

@@ -10,27 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairchance.cli.options import Jobs, Json, check_jobs, errors
-from fairchance.cli.output import Console, print_json, print_lines
+from fairchance.cli.output import Console, print_json
 from fairchance.errors import InputError
 from fairchance_lab.commands.options import (
     Against,
-    Csv,
     Data,
     DataSet,
-    Exact,
     Fresh,
-    Latex,
-    Markdown,
     Out,
-    Paired,
     PaperText,
     Repetitions,
     RunOptions,
-    See,
     Seed,
     Set,
+    check_against,
     method_names,
-    output_format,
     with_options,
 )
 from fairchance_lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
@@ -61,19 +55,13 @@ def compare(
     out: Out = None,
     fresh: Fresh = False,
     against: Against = None,
-    exact: Exact = False,
-    see: See = None,
-    markdown: Markdown = False,
-    latex: Latex = False,
-    csv: Csv = False,
     json: Json = False,
 ) -> None:
     """Compare methods: what they earn as a share of the ceiling, and whether they keep α.
 
-    Example: fairchance compare german --repetitions 10 --markdown
+    Example: fairchance compare german --repetitions 10
     """
     with errors(json):
-        output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_jobs(jobs)
         asked = method_names(methods)
         from_file = Path(name).suffix == ".toml"
@@ -93,6 +81,7 @@ def compare(
             rows_drawn,
             run_or_resume,
             with_set,
+            write_tables,
         )
 
         if from_file:
@@ -103,19 +92,24 @@ def compare(
         experiment = with_options(comparison(experiment, asked or wanted), repetitions, seed)
         experiment = with_set(experiment, set_, paper_text)
         check_methods(experiment.methods, experiment.variants)
-        paired = Paired(against, exact, see)
-        paired.check(experiment.methods)
+        check_against(against, experiment.methods)
         options = RunOptions(data, jobs, out, fresh)
         results, source, folder = run_or_resume(experiment, options, quiet=json)
+        write_tables([results], folder / "tables")
         drawn = rows_drawn(experiment, source)
-        print_compared(results, folder, drawn, output, paired)
+        print_compared(results, folder, drawn, against, json=json)
         exit_if_empty(results)
 
 
 def print_compared(
-    results: Results, folder: Path, drawn: tuple[int, list[str]], output: str, paired: Paired
+    results: Results,
+    folder: Path,
+    drawn: tuple[int, list[str]],
+    method: str | None,
+    *,
+    json: bool,
 ) -> None:
-    """Print a comparison as text, in Markdown, LaTeX, csv or JSON.
+    """Print a comparison as text or JSON.
 
     Parameters
     ----------
@@ -123,29 +117,27 @@ def print_compared(
         The results, and where they are.
     drawn
         How many applicants a repetition draws from a data set, and notes if rows repeat.
-    output
-        ``"text"``, ``"markdown"``, ``"latex"``, ``"csv"`` or ``"json"``.
-    paired
-        The method that others are tested against, and how.
+    method
+        A method that the others are tested against, or None.
+    json
+        Whether JSON is printed instead of text.
     """
     from fairchance_lab.experiments.all_tables import judged  # noqa: PLC0415
     from fairchance_lab.experiments.comparison import find_unjudged  # noqa: PLC0415
-    from fairchance_lab.experiments.findings import failures  # noqa: PLC0415
     from fairchance_lab.runs import (  # noqa: PLC0415 - slow to import
         paired_tables,
         print_noted_tables,
-        print_tables,
         print_verdict,
     )
 
     table, (n_drawn, again) = judged(results, results.main), drawn
-    tested = paired_tables(results, paired)
+    tested = paired_tables(results, method)
     unjudged = [
-        f"{method} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "
-        f"population and how often it breaks α are not known; give it one (docs/worlds.md)."
-        for method in find_unjudged(results)
+        f"{name} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "
+        f"population is not known (docs/worlds.md)."
+        for name in find_unjudged(results)
     ]
-    if output == "json":
+    if json:
         print_json(
             {
                 "folder": folder,
@@ -158,10 +150,6 @@ def print_compared(
                 "failures": [asdict(failure) for failure in results.failures],
             }
         )
-    elif output != "text":
-        print_tables(tested or [table], output)
-        for sentence in [*failures(results), *unjudged, *again]:
-            print_lines(["", sentence], to_stderr=output != "markdown")
     else:
         console = Console()
         print_verdict(console, results)

@@ -17,34 +17,20 @@ if TYPE_CHECKING:  # slow to import
 __all__ = [
     "PAPER_LETTERS",
     "Against",
-    "Csv",
     "Data",
     "DataSet",
-    "Exact",
     "Fresh",
-    "Latex",
-    "Markdown",
     "Methods",
     "Out",
-    "Paired",
     "PaperText",
     "Repetitions",
     "RunOptions",
-    "See",
     "Seed",
     "Set",
     "Vary",
+    "check_against",
     "method_names",
-    "output_format",
     "with_options",
-]
-
-Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table in Markdown.")]
-Latex = Annotated[
-    bool, typer.Option("--latex", help="Print the table in LaTeX, for the package booktabs.")
-]
-Csv = Annotated[
-    bool, typer.Option("--csv", help="Print the table as csv, with all numbers in full.")
 ]
 
 Data = Annotated[
@@ -98,22 +84,7 @@ Against = Annotated[
     str | None,
     typer.Option(
         metavar="METHOD",
-        help="Test each other method against this one, paired over repetitions and Holm-corrected; "
-        "--markdown, --latex and --csv then print that table.",
-    ),
-]
-Exact = Annotated[
-    bool,
-    typer.Option(
-        "--exact", help="With --against: sign flips instead of t (default below 10 repetitions)."
-    ),
-]
-See = Annotated[
-    float | None,
-    typer.Option(
-        metavar="THOUSAND",
-        help="With --against: repetitions needed to see such a difference of revenue a round; "
-        "default the difference found.",
+        help="Test each other method against this one, paired over repetitions and Holm-corrected.",
     ),
 ]
 Vary = Annotated[
@@ -142,43 +113,12 @@ class RunOptions:
     fresh: bool
 
 
-@dataclass(frozen=True)
-class Paired:
-    """How to test methods against one of them."""
-
-    against: str | None = None
-    exact: bool = False
-    see: float | None = None
-
-    def check(self, methods: tuple[str, ...]) -> None:
-        """Raise unless the method is among those that run, and the difference can be seen."""
-        if self.against is None and (self.exact or self.see is not None):
-            option = "--exact" if self.exact else "--see"
-            raise InputError(f"{option} goes with --against METHOD; add it.")
-        if self.against is not None and self.against not in methods:
-            raise InputError(
-                f"--against must name one of the methods {', '.join(methods)}, got "
-                f"{self.against!r}; add it to --methods or name another."
-            )
-        if self.see is not None and not 0 < self.see < float("inf"):
-            raise InputError(f"--see must be a positive number of thousands, got {self.see:g}.")
-
-
-def output_format(**asked: bool) -> str:
-    """Return the one format that is requested, or text; raise if there are several.
-
-    Examples
-    --------
-    >>> output_format(json=False, csv=True)
-    'csv'
-    """
-    chosen = [name for name, wanted in asked.items() if wanted]
-    if len(chosen) > 1:
+def check_against(method: str | None, methods: tuple[str, ...]) -> None:
+    """Raise unless the method that others are tested against is among those that run."""
+    if method is not None and method not in methods:
         raise InputError(
-            f"a command prints one format, got {' and '.join(f'--{name}' for name in chosen)}; "
-            f"choose one."
+            f"--against must name one of the methods {', '.join(methods)}, got {method!r}."
         )
-    return chosen[0] if chosen else "text"
 
 
 def with_options(experiment: Experiment, repetitions: int | None, seed: int | None) -> Experiment:

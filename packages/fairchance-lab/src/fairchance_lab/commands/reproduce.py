@@ -11,25 +11,19 @@ from fairchance.cli.options import Jobs, Json, check_jobs, errors, names
 from fairchance.errors import InputError
 from fairchance_lab.commands.options import (
     Against,
-    Csv,
     Data,
     DataSet,
-    Exact,
     Fresh,
-    Latex,
-    Markdown,
     Methods,
     Out,
-    Paired,
     PaperText,
     Repetitions,
     RunOptions,
-    See,
     Seed,
     Set,
     Vary,
+    check_against,
     method_names,
-    output_format,
     with_options,
 )
 from fairchance_lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
@@ -64,11 +58,6 @@ def reproduce(
     out: Out = None,
     fresh: Fresh = False,
     against: Against = None,
-    exact: Exact = False,
-    see: See = None,
-    markdown: Markdown = False,
-    latex: Latex = False,
-    csv: Csv = False,
     json: Json = False,
 ) -> None:
     """Run one of the paper's experiments: table, figures and report.
@@ -76,7 +65,6 @@ def reproduce(
     Example: fairchance reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5
     """
     with errors(json):
-        output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_paper_experiment(name)
         check_jobs(jobs)
         asked = method_names(methods)
@@ -99,5 +87,5 @@ def reproduce(
         experiment = with_options(experiment, repetitions, seed)
         experiment = with_set(experiment, set_, paper_text, vary)
         options = RunOptions(data, jobs, out, fresh)
-        paired = Paired(against, exact, see)
-        run_and_report(experiment, options, output, paired)
+        check_against(against, experiment.methods)
+        run_and_report(experiment, options, against, json=json)

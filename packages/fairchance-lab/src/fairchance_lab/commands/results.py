@@ -29,7 +29,7 @@ def results(
         Path | None, typer.Option(help="Folder for the figures as SVG and PNG.")
     ] = None,
     tables: Annotated[
-        Path | None, typer.Option(help="Folder for the tables as csv and LaTeX.")
+        Path | None, typer.Option(help="Folder for the tables as csv, LaTeX and Markdown.")
     ] = None,
     json: Json = False,
 ) -> None:

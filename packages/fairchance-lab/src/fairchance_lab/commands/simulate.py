@@ -10,24 +10,18 @@ import typer
 from fairchance.cli.options import Jobs, Json, check_jobs, errors
 from fairchance_lab.commands.options import (
     Against,
-    Csv,
     Data,
-    Exact,
     Fresh,
-    Latex,
-    Markdown,
     Methods,
     Out,
-    Paired,
     PaperText,
     Repetitions,
     RunOptions,
-    See,
     Seed,
     Set,
     Vary,
+    check_against,
     method_names,
-    output_format,
     with_options,
 )
 
@@ -45,11 +39,6 @@ def simulate(
     out: Out = None,
     fresh: Fresh = False,
     against: Against = None,
-    exact: Exact = False,
-    see: See = None,
-    markdown: Markdown = False,
-    latex: Latex = False,
-    csv: Csv = False,
     json: Json = False,
 ) -> None:
     """Run methods in a simulated world that a file describes.
@@ -57,7 +46,6 @@ def simulate(
     Example: fairchance simulate examples/worlds/overlooked-group.toml
     """
     with errors(json):
-        output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_jobs(jobs)
         asked = method_names(methods)
         from fairchance_lab.experiments.world_file import read_world_file  # noqa: PLC0415
@@ -68,5 +56,5 @@ def simulate(
         if asked is not None:
             experiment = with_methods(experiment, asked)
         options = RunOptions(data, jobs, out, fresh)
-        paired = Paired(against, exact, see)
-        run_and_report(experiment, options, output, paired)
+        check_against(against, experiment.methods)
+        run_and_report(experiment, options, against, json=json)

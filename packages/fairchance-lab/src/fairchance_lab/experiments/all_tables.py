@@ -11,14 +11,13 @@ import numpy as np
 
 from fairchance.core.metrics import RATES
 from fairchance.words import counted
-from fairchance_lab.experiments import findings, tables
+from fairchance_lab.experiments import tables
 from fairchance_lab.experiments.comparison import (
     CEILING,
     CEILING_MEANS,
     ceiling_shares,
     compared,
 )
-from fairchance_lab.experiments.findings import thousands
 from fairchance_lab.experiments.methods import PARITY_CELLS, cell_of_fair_clf
 from fairchance_lab.experiments.paired_tests import (
     FEW,
@@ -29,8 +28,17 @@ from fairchance_lab.experiments.paired_tests import (
     repetitions_needed,
     smallest_p,
 )
-from fairchance_lab.experiments.report_table import Column, Form, ReportTable, p_value, proportion
+from fairchance_lab.experiments.report_table import (
+    Column,
+    Form,
+    ReportTable,
+    p_value,
+    proportion,
+    thousands,
+)
 from fairchance_lab.experiments.results import Results
+from fairchance_lab.experiments.spec import written
+from fairchance_lab.experiments.verdict import best_variant
 from fairchance_lab.paper import claims
 from fairchance_lab.paper.published import (
     ALPHA,
@@ -97,16 +105,12 @@ _OVERVIEW = (
 )
 # In csv and JSON only: there is no room for them in a terminal.
 _MORE = ("fdr", "pooled_selection_rate_difference", "pooled_true_positive_rate_difference")
+_UNIT = "Revenue is in thousands."
 _OVERVIEW_NOTE = (
-    "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled over rounds; "
-    "FDR 2…: without round 1; > α: share of rounds above α, about half for a method exactly at α; "
-    "none: share of rounds with no one accepted, which a mean of FDRs leaves out; ΔSR, ΔTPR: "
-    "largest difference of groups' selection and true positive rates in a round; acc: share of "
-    "people accepted; ±: standard error over repetitions."
-)
-_PAPER_NOTE = (
-    " paper: its revenue, on its own data; its FDR is a mean of rounds, which the table beside the "
-    "paper sets beside ours."
+    "revenue: of a round; late: in the last quarter of the rounds; FDR: pooled over rounds; "
+    "FDR 2…: without round 1; > α: share of rounds above α; none: share of rounds with no one "
+    "accepted; ΔSR, ΔTPR: largest difference of groups' selection and true positive rates in a "
+    "round; acc: share of people accepted; ±: standard error over repetitions."
 )
 # What methods are compared by, and its name in the table.
 _COMPARED = {"revenue": "revenue", "late_revenue": "late", "pooled_fdr": "FDR", "share": "share"}
@@ -125,8 +129,7 @@ _AGAINST = (
 )
 _WEIGHTS_NOTE = (
     "Of rounds whose thresholds were learned: the outcomes they rest on, how many equally weighted "
-    "ones these are worth, and the share whose weight weight_cap lowers (--vary "
-    "weight_cap=1,3,10,none shows what it changes). "
+    "ones these are worth, and the share whose weight weight_cap lowers. "
 )
 _SPREAD = "Mean ± standard error over repetitions; sd over rounds and repetitions."
 
@@ -137,19 +140,12 @@ def all_tables(results: Results) -> list[ReportTable]:
     made = [overview(results, a) for a in range(len(results.settings))]
     if results.about["experiment"]["published"] is not None and results.alphas[at] == ALPHA:
         made.append(beside_the_paper(results, at))
-    first = ["revenue", "late_revenue", "fdr", "pooled_fdr", "pooled_later_fdr", "above_alpha"]
-    first.append("nobody_accepted")
-    if results.count("n_certified").any():
-        first.append("certified")
-    made.append(_metrics(results, at, "Revenue and mistakes", first))
     made.append(_group_differences(results, at))
     made += [_rates_between_groups(results, a) for a in range(len(results.settings))]
-    best = findings.best_variant(results, at)
+    best = best_variant(results, at)
     if best is not None and len(results.methods) > 1:
         table = against(results, best, at)
-        chosen = (
-            f"{best} earned most of the paper's variants here, so its lead looks surer than it is."
-        )
+        chosen = f"{best} was chosen because it earned most, so its lead looks surer than it is."
         made.append(replace(table, remarks=[chosen]))
     made += parity_costs(results, at)
     exploration = (
@@ -158,14 +154,17 @@ def all_tables(results: Results) -> list[ReportTable]:
         "pooled_exploited_fdr",
         "exploit_share",
     )
-    made.append(_metrics(results, at, "Exploration", exploration))
+    made.append(_metrics(results, at, "exploration", "Exploration", exploration))
     weights = ("effective", "capped_share") if results.count("n_weighted").any() else ()
     if weights:
-        made.append(_metrics(results, at, "Weights", ("weighted", *weights), _WEIGHTS_NOTE))
+        made.append(
+            _metrics(results, at, "weights", "Weights", ("weighted", *weights), _WEIGHTS_NOTE)
+        )
     if results.count("n_next").any():
         metrics = (*METRICS[:2], "pooled_fdr", "above_alpha", *METRICS[2:])
-        title, note = "f_t on the next batch", "Decisions of f_t alone on the next batch. "
-        made.append(_metrics(results, at, title, metrics, note, next_batch=True))
+        name, title = "f-t-on-the-next-batch", "f_t on the next batch"
+        note = "Decisions of f_t alone on the next batch. "
+        made.append(_metrics(results, at, name, title, metrics, note, next_batch=True))
     if results.judged and CEILING in results.methods:
         made.append(judged(results, at))
     made += claims_examined(results)
@@ -193,11 +192,16 @@ def setting_of(results: Results, at: int | None) -> str:
     )
 
 
-def _name(title: str, results: Results | None = None, at: int = 0) -> str:
-    """Return a name for files and labels; of a table that each setting has, given its results."""
-    if results is not None and len(results.settings) > 1:
-        title = f"{title} {results.settings[at]}"
-    return re.sub(r"[^a-z0-9.]+", "-", title.lower().replace("α", "alpha")).strip("-.")
+def _name(name: str, results: Results, at: int) -> str:
+    """Return a name for files and labels of a table that each setting has."""
+    if len(results.settings) == 1:
+        return name
+    value = re.sub(r"[^a-z0-9.]+", "-", written(results.values[at]).lower()).strip("-.")
+    return f"{name}-{_key(results.varied)}-{value}"
+
+
+def _key(varied: str | None) -> str:
+    return "alpha" if varied == "α" else str(varied)
 
 
 def _rows(results: Results, at: int) -> list[dict[str, Any]]:
@@ -254,10 +258,11 @@ def overview(results: Results, at: int) -> ReportTable:
         _add_published(rows, results, at)
         if any(row["why_different"] for row in rows):
             columns.append(Column("published_revenue", "paper", thousands))
-            note, reasons = note + _PAPER_NOTE, _reasons(rows)
+            note, reasons = f"{note} paper: its revenue, on its own data.", _reasons(rows)
     name = _name("overview", results, at)
     rows = [row for row in rows if row["method"] in results.methods_at(at)]
-    return ReportTable(name, "All methods", setting_of(results, at), note, columns, rows, reasons)
+    setting = setting_of(results, at)
+    return ReportTable(name, "All methods", setting, note, columns, rows, reasons, _UNIT)
 
 
 def _add_published(rows: list[dict[str, Any]], results: Results, at: int) -> None:
@@ -302,17 +307,18 @@ def beside_the_paper(results: Results, at: int) -> ReportTable:
         form = form if metric == "revenue" else _TWO  # as printed
         columns.append(Column(f"published_{metric}", f"{title}, paper", form, sd=True))
     note = (
-        "Ours: mean ± standard error over repetitions, and the sd over rounds and repetitions. "
-        "What the paper's caption calls a standard error is a standard deviation over rounds and "
-        "repetitions, so it is shown as sd. FDR and differences are means of rounds on both sides."
+        "Ours: mean ± standard error over repetitions. sd: over rounds and repetitions, which the "
+        "paper's caption calls a standard error. FDR and differences are means of rounds."
     )
-    title = "Beside the paper"
-    return ReportTable(_name(title), title, setting_of(results, at), note, columns, rows)
+    setting = setting_of(results, at)
+    made = ReportTable("beside-the-paper", "Beside the paper", setting, note, columns, rows)
+    return replace(made, unit=_UNIT, section="paper")
 
 
 def _metrics(
     results: Results,
     at: int,
+    name: str,
     title: str,
     metrics: Sequence[str],
     note: str = "",
@@ -320,8 +326,9 @@ def _metrics(
 ) -> ReportTable:
     rows = _with_metrics(_rows(results, at), results, at, metrics, **options)
     columns = [Column(metric, TITLES[metric], form_of(metric), sd=True) for metric in metrics]
-    setting = setting_of(results, at)
-    return ReportTable(_name(title), title, setting, note + _SPREAD, [_METHOD, *columns], rows)
+    setting, unit = setting_of(results, at), _UNIT if "revenue" in metrics else ""
+    note += _SPREAD
+    return ReportTable(name, title, setting, note, [_METHOD, *columns], rows, unit=unit)
 
 
 def _group_differences(results: Results, at: int) -> ReportTable:
@@ -343,8 +350,8 @@ def _group_differences(results: Results, at: int) -> ReportTable:
         "Mean over rounds of the absolute difference, the part that chance alone would cause, and "
         "the difference of counts pooled over rounds."
     )
-    title = "Differences between groups"
-    return ReportTable(_name(title), title, setting_of(results, at), note, columns, rows)
+    table, title = "differences-between-groups", "Differences between groups"
+    return ReportTable(table, title, setting_of(results, at), note, columns, rows)
 
 
 def _rates_between_groups(results: Results, at: int) -> ReportTable:
@@ -358,14 +365,12 @@ def _rates_between_groups(results: Results, at: int) -> ReportTable:
     rows = _with_metrics(_rows(results, at), results, at, [column.key for column in columns])
     note = (
         "Difference: the largest rate of a group minus the smallest; ratio: the smallest over the "
-        "largest. SR: accepted of all people; TPR, FPR: accepted of the good, and of the bad; FDR: "
-        "bad among the accepted; FOR: good among the rejected; odds (equalised odds): the worse of "
-        "TPR and FPR. Counts are pooled over rounds; the outcomes of the rejected, which no method "
-        "sees, are known here."
+        "largest; of counts pooled over rounds. SR: accepted of all people; TPR, FPR: accepted of "
+        "the good, and of the bad; FDR: bad among the accepted; FOR: good among the rejected; odds "
+        "(equalised odds): the worse of TPR and FPR."
     )
     rows = [row for row in rows if row["method"] in results.methods_at(at)]
-    title = "Rates between groups"
-    name = _name(title, results, at)
+    name, title = _name("rates-between-groups", results, at), "Rates between groups"
     return ReportTable(name, title, setting_of(results, at), note, [_METHOD, *columns], rows)
 
 
@@ -399,20 +404,16 @@ def judged(results: Results, at: int) -> ReportTable:
     note = (
         f"early, middle, late, whole: expected revenue of the policies in use as a share of the "
         f"ceiling's, in the first 5 rounds, in between, in the last quarter, in all. "
-        f"{CEILING_MEANS} logistic-all-labels and best-linear have the same labels. > α: share of "
-        f"rounds with a policy FDR above α, and in how many of the runs with such rounds that "
-        f"happens; cert: rounds with a certificate; pilot: rounds without, which are all rounds of "
-        f"a method that gives none. TPR: chance of a group's good people to be accepted, late. All "
-        f"this is judged on the whole population. explored: share of the accepted; ±: standard "
-        f"error over repetitions."
+        f"{CEILING_MEANS} > α: share of rounds with a policy FDR above α, and in how many of the "
+        f"runs with such rounds that happens; cert: rounds with a certificate; pilot: rounds "
+        f"without. TPR: chance of a group's good people to be accepted, late. explored: share of "
+        f"the accepted; ±: standard error over repetitions."
     )
     title = "Judged on the whole population"
     return ReportTable("judged", title, setting_of(results, at), note, columns, rows)
 
 
-def against(
-    results: Results, method: str, at: int, *, exact: bool = False, see: float | None = None
-) -> ReportTable:
+def against(results: Results, method: str, at: int) -> ReportTable:
     """Return how each other method differs from one method, with tests corrected for their number.
 
     Parameters
@@ -423,11 +424,6 @@ def against(
         The method that the others are compared with.
     at
         Index of the α among those tried.
-    exact
-        Whether to test by sign flips instead of Student's t, however many repetitions there are.
-    see
-        A difference of revenue in thousands, for the number of repetitions needed to see it; None
-        means the difference found.
     """
     base = results.methods.index(method)
     rows = []
@@ -438,9 +434,6 @@ def against(
             a, b = values[i], values[base]
             difference = np.where(np.isclose(a, b, rtol=1e-9, atol=0), 0.0, a - b)
             estimate = tables.over_repetitions(difference, axis=0)
-            wanted = float(estimate.mean)
-            if see is not None and metric.endswith("revenue"):
-                wanted = see
             n = int(estimate.repetitions)
             sd = float(estimate.standard_error) * np.sqrt(n) if n >= tables.TOO_FEW else np.nan
             row.update(
@@ -451,18 +444,18 @@ def against(
                     "difference_standard_error": float(estimate.standard_error),
                     "difference_low": float(estimate.low),
                     "difference_high": float(estimate.high),
-                    "test": "sign-flip" if exact or n < FEW else "t",
-                    "p": paired_p(difference, exact=exact),
-                    "see": wanted,
-                    "repetitions_needed": repetitions_needed(wanted, sd),
+                    "test": "sign-flip" if n < FEW else "t",
+                    "p": paired_p(difference),
+                    "repetitions_needed": repetitions_needed(float(estimate.mean), sd),
                 }
             )
             rows.append(row)
     for row, corrected in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["p_holm"] = float(corrected)
     title = f"Differences from {method}"
-    note = _against_note(results, rows, method, see)
-    return ReportTable("paired", title, setting_of(results, at), note, _AGAINST, rows)
+    note = _against_note(results, rows, method)
+    setting = setting_of(results, at)
+    return ReportTable("paired", title, setting, note, _AGAINST, rows, unit=_UNIT)
 
 
 def _compared_metrics(results: Results, at: int) -> dict[str, tables.Values]:
@@ -476,32 +469,21 @@ def _compared_metrics(results: Results, at: int) -> dict[str, tables.Values]:
     return values
 
 
-def _against_note(
-    results: Results, rows: list[dict[str, Any]], method: str, see: float | None
-) -> str:
-    repetitions, people = results.shape[2], results.about["data"]["rows"]
+def _against_note(results: Results, rows: list[dict[str, Any]], method: str) -> str:
     names = {
         "t": "paired t test",
-        "sign-flip": "paired sign-flip test, whose smallest p here is "
-        f"{smallest_p(repetitions):.2g}",
+        "sign-flip": f"paired sign flips, smallest p {smallest_p(results.shape[2]):.2g}",
     }
     test = " or ".join(names[name] for name in dict.fromkeys(row["test"] for row in rows))
-    seen = "the difference found"
-    if see is not None:
-        seen = f"a difference of {see:g} thousand in revenue, or else the difference found,"
-    about = "Repetitions draw new people from the same world, so tests speak about this world."
-    if people:
-        about = (
-            f"Repetitions draw from the same {people:,} people, so tests speak about other draws "
-            f"of these people, not about other people."
-        )
+    people = results.about["data"]["rows"]
+    about = f" Tests speak about other draws of the same {people:,} people." if people else ""
     return (
         f"Each method minus {method} within the same repetitions, with 95 % intervals by Student's "
         f"t. p: {test}; Holm: corrected over the {counted(len(rows), 'test')} of this table. "
-        f"needed: repetitions in which a paired t test sees {seen} with probability {POWER:g} at "
-        f"the level {LEVEL:g}, uncorrected. revenue: thousands a round; late: in the last quarter "
-        f"of the rounds; FDR: pooled over rounds; share: expected revenue on the whole population "
-        f"as a share of the ceiling's. {about}"
+        f"needed: repetitions in which a paired t test sees the difference found with probability "
+        f"{POWER:g} at the level {LEVEL:g}. revenue: of a round; late: in the last quarter of the "
+        f"rounds; FDR: pooled over rounds; share: expected revenue on the whole population as a "
+        f"share of the ceiling's.{about}"
     )
 
 
@@ -548,7 +530,10 @@ def parity_costs(results: Results, at: int) -> list[ReportTable]:
     pairs["no parity: cut per group"] = _WITHOUT_PARITY["per-group"], _WITHOUT_PARITY["shared"]
     made = []
     metrics = [column.key for column in _PARITY[1:]]
-    for family, named in (("Algorithm 1", str), ("FAIR-CLF", cell_of_fair_clf)):
+    for name, family, named in (
+        ("parity-costs-algorithm-1", "Algorithm 1", str),
+        ("parity-costs-fair-clf", "FAIR-CLF", cell_of_fair_clf),
+    ):
         rows = [
             {"comparison": words, "first": named(first), "second": named(second)}
             | _differences(results, at, metrics, named(first), named(second))
@@ -557,8 +542,8 @@ def parity_costs(results: Results, at: int) -> list[ReportTable]:
         ]
         if rows:
             title, setting = f"What parity costs: {family}", setting_of(results, at)
-            name = f"parity-costs-{_name(family)}"
-            made.append(ReportTable(name, title, setting, _PARITY_NOTE, _PARITY, rows))
+            table = ReportTable(name, title, setting, _PARITY_NOTE, _PARITY, rows, unit=_UNIT)
+            made.append(table)
     return made
 
 
@@ -577,8 +562,9 @@ def claims_examined(results: Results) -> list[ReportTable]:
     if results.about["experiment"]["published"] is None:
         return []
     rows = [asdict(row) | {"verdict": row.verdict} for row in claims.examine(results)]
-    title, setting = "Claims examined", setting_of(results, results.main)
-    return [ReportTable(_name(title), title, setting, claims.NOTE, _CLAIMS, rows)] if rows else []
+    name, title = "claims-examined", "Claims examined"
+    table = ReportTable(name, title, setting_of(results, results.main), claims.NOTE, _CLAIMS, rows)
+    return [replace(table, section="paper")] if rows else []
 
 
 def by_setting(results: Results, metric: str) -> ReportTable:
@@ -588,11 +574,13 @@ def by_setting(results: Results, metric: str) -> ReportTable:
     ]
     columns = [_METHOD]
     for at, setting in enumerate(results.settings):
-        key = f"{metric}_{setting.replace(' = ', '_').replace('α', 'alpha')}"
+        key = f"{metric}_{_key(results.varied)}_{written(results.values[at])}"
         values = _with_metrics([{} for _ in rows], results, at, [metric])
         for row, known in zip(rows, values, strict=True):
-            row |= {name.replace(metric, key, 1): value for name, value in known.items()}
+            row |= {key + name[len(metric) :]: value for name, value in known.items()}
         columns.append(Column(key, setting, form_of(metric), sd=True))
     title = f"{TITLES[metric]} for each {results.varied}"
-    name = _name(f"{metric} by {results.varied}")
-    return ReportTable(name, title, setting_of(results, None), _SPREAD, columns, rows)
+    name = f"{metric.replace('_', '-')}-by-{_key(results.varied).replace('_', '-')}"
+    unit = _UNIT if metric == "revenue" else ""
+    made = ReportTable(name, title, setting_of(results, None), _SPREAD, columns, rows)
+    return replace(made, unit=unit, section="varied")

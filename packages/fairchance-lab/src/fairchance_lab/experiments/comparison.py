@@ -77,9 +77,7 @@ def comparison(experiment: Experiment, methods: Iterable[str] = (USUAL,)) -> Exp
     """
     single = [member for name in methods for member in (COMPARED if name == USUAL else [name])]
     names = tuple(dict.fromkeys([*expand_names(single), LOGISTIC, CEILING]))
-    return replace(
-        experiment, name=f"{experiment.name}, compared", methods=names, vary={}, judged=True
-    )
+    return replace(experiment, methods=names, vary={}, judged=True)
 
 
 def population_fdr(results: Results) -> Values:

@@ -28,22 +28,19 @@ __all__ = [
 
 LEVEL, POWER = 0.05, 0.8
 FEW = 10  # with fewer repetitions the test is exact
-_MOST_FLIPS = 2**13  # beyond that, signs are drawn at random
 _MOST_REPETITIONS = 10**6
 
 
-def paired_p(differences: ArrayLike, *, exact: bool = False) -> float:
+def paired_p(differences: ArrayLike) -> float:
     """Return the two-sided p-value of the hypothesis that differences are 0 on average.
+
+    Ten differences or more are tested by Student's t; fewer, or equal ones, by flipping their signs
+    in all ways, which is exact if a difference is as likely as its opposite.
 
     Parameters
     ----------
     differences
         A difference per repetition; unknown ones (NaN) are left out.
-    exact
-        Flip the signs of the differences in all ways (at random with more than 13 of them, and a
-        fixed seed), which is exact if a difference is as likely as its opposite. Fewer than ten
-        differences are always tested so. Otherwise Student's t, which this test replaces if all
-        differences are equal.
 
     Examples
     --------
@@ -56,7 +53,7 @@ def paired_p(differences: ArrayLike, *, exact: bool = False) -> float:
         return float("nan")
     if not d.any():
         return 1.0
-    if exact or d.size < FEW:
+    if d.size < FEW:
         return _sign_flip_p(d)
     if np.ptp(d) == 0:
         return float(2.0 ** (1 - d.size))
@@ -65,19 +62,14 @@ def paired_p(differences: ArrayLike, *, exact: bool = False) -> float:
 
 def _sign_flip_p(d: Values) -> float:
     """Return the share of sign flips whose sum is at least as far from 0 as that of d."""
-    everything = 2**d.size <= _MOST_FLIPS
-    if everything:
-        flips = (np.arange(2**d.size)[:, None] >> np.arange(d.size)) & 1
-    else:
-        flips = np.random.default_rng(0).integers(0, 2, (_MOST_FLIPS - 1, d.size))
-        flips = np.vstack([np.zeros((1, d.size), int), flips])  # the differences as they are
+    flips = (np.arange(2**d.size)[:, None] >> np.arange(d.size)) & 1
     sums = np.abs((1 - 2 * flips) @ d)
     return float(np.mean(sums >= abs(d.sum()) - 1e-12 * np.abs(d).sum()))
 
 
 def smallest_p(n: int) -> float:
     """Return the smallest p-value that sign flips of n differences can give."""
-    return max(2.0 ** (1 - n), 1 / _MOST_FLIPS)
+    return float(2.0 ** (1 - n))
 
 
 def holm(p: ArrayLike) -> Values:

@@ -11,7 +11,7 @@ Examples
 >>> rows = [{"method": "50% & more", "revenue": -6.44, "revenue_standard_error": 0.41}]
 >>> columns = [Column("method", "method"), Column("revenue", "revenue", "{:.1f}".format)]
 >>> table = ReportTable("all", "All methods", "α = 0.15", "A note.", columns, rows)
->>> print(table.markdown())
+>>> print("\n".join(table.markdown().splitlines()[2:5]))
 | method | revenue |
 |---|---|
 | 50% & more | −6.4 ± 0.4 |
@@ -30,7 +30,7 @@ from typing import Any
 
 from fairchance.errors import visible
 
-__all__ = ["Column", "ReportTable", "Row", "p_value", "proportion"]
+__all__ = ["Column", "ReportTable", "Row", "p_value", "proportion", "thousands"]
 
 Row = Mapping[str, Any]
 Form = Callable[[float], str]
@@ -110,6 +110,10 @@ class ReportTable:
         Numbers and text by key, the same keys in each row.
     remarks
         Sentences on single rows, too long for a caption in LaTeX.
+    unit
+        A sentence on the unit of its numbers; pages leave it out, since they write whole amounts.
+    section
+        Where a page shows it: ``"paper"``, ``"varied"`` or ``"tables"``.
     """
 
     name: str
@@ -119,6 +123,13 @@ class ReportTable:
     columns: Sequence[Column]
     rows: Sequence[Row]
     remarks: Sequence[str] = ()
+    unit: str = ""
+    section: str = "tables"
+
+    @property
+    def caption(self) -> str:
+        """What it shows, of which run, and what its columns are."""
+        return " ".join(filter(None, (f"{self.title}. {self.setting}.", self.note, self.unit)))
 
     def texts(self) -> list[list[str]]:
         """Return the rows as readers see them, each value with its small print."""
@@ -137,13 +148,12 @@ class ReportTable:
         return [(name + note, ""), *(column.shown(row) for column in self.columns[1:])]
 
     def markdown(self) -> str:
-        """Return the table in Markdown."""
+        """Return the table in Markdown, with its caption above and remarks below."""
         titles = [column.title for column in self.columns]
         lines = [[_in_markdown(text) for text in line] for line in (titles, *self.texts())]
-        lines.insert(1, ["---"] * len(titles))
-        text = ["| " + " | ".join(line) + " |" for line in lines]
-        text[1] = text[1].replace(" ", "")
-        return "\n".join(text)
+        head, *body = ["| " + " | ".join(line) + " |" for line in lines]
+        rows = [head, "|---" * len(titles) + "|", *body]
+        return "\n".join([_in_markdown(self.caption), "", *rows, "", *self.remarks, ""])
 
     def latex(self) -> str:
         """Return the table in LaTeX, for the package booktabs."""
@@ -154,7 +164,7 @@ class ReportTable:
         kinds = "".join("l" if column.form is None else "r" for column in self.columns)
         lines = [
             r"\begin{table}",
-            rf"\caption{{{_in_latex(f'{self.title}. {self.setting}. {self.note}')}}}",
+            rf"\caption{{{_in_latex(self.caption)}}}",
             rf"\label{{tab:{self.name}}}",
             r"\centering",
             rf"\begin{{tabular}}{{{kinds}}}",
@@ -165,6 +175,7 @@ class ReportTable:
             r"\bottomrule",
             r"\end{tabular}",
             r"\end{table}",
+            "",
         ]
         return "\n".join(lines)
 
@@ -202,6 +213,19 @@ def proportion(decimals: int) -> Form:
         return f"−{text}" if value < 0 and text.strip(".0") else text
 
     return form
+
+
+def thousands(value: Any) -> str:
+    """Write an amount in thousands, with one decimal.
+
+    Examples
+    --------
+    >>> thousands(-12.345), thousands(-0.01), thousands(float("nan"))
+    ('−12.3', '0.0', '–')
+    """
+    if not _known(value):
+        return "–"
+    return f"{'−' if value <= -0.05 else ''}{abs(float(value)):,.1f}"
 
 
 def p_value(value: float) -> str:

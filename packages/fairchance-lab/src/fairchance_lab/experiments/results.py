@@ -109,21 +109,18 @@ class Results:
         return f"Results({methods} methods, {repetitions} repetitions of {rounds} rounds)"
 
     def _repr_html_(self) -> str:
-        # It imports this module.
-        from fairchance_lab.experiments.verdict import (  # noqa: PLC0415
-            find_verdict,
-            money,
-            rate,
-        )
+        # They import this module.
+        from fairchance_lab.experiments import words  # noqa: PLC0415
+        from fairchance_lab.experiments.verdict import find_verdict  # noqa: PLC0415
 
         verdict, failed = find_verdict(self), len(self.failures)
-        other = verdict.yardstick
+        other, money, rate = verdict.yardstick, words.money, words.rate
         return in_words(
-            verdict.takeaway,
-            verdict.loser,
-            verdict.by_group,
-            verdict.certificate,
-            verdict.precision,
+            words.takeaway(verdict),
+            words.loser(verdict),
+            words.by_group(verdict),
+            words.certificate(verdict),
+            words.precision(verdict),
             f"{counted(failed, 'run')} failed: see results.failures." if failed else "",
             titles=[
                 "method",
@@ -164,6 +161,14 @@ class Results:
         """Name of what differs between settings, for readers; None if there is only one."""
         name = next(iter(self.about["experiment"].get("vary") or ()), None)
         return "α" if name == "alpha" else name
+
+    @property
+    def values(self) -> tuple[Any, ...]:
+        """The value in each setting of what differs between them; empty if nothing does."""
+        name = next(iter(self.about["experiment"].get("vary") or ()), None)
+        if name in (None, "alpha"):
+            return self.alphas if name else ()
+        return tuple(setting["options"][name] for setting in self.about["settings"])
 
     def methods_at(self, at: int) -> tuple[str, ...]:
         """Return the methods that ran at a setting."""

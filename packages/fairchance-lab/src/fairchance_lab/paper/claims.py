@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairchance_lab.experiments import tables
-from fairchance_lab.experiments.findings import thousands
 from fairchance_lab.experiments.methods import ABLATIONS, VARIANTS
 from fairchance_lab.experiments.paired_tests import FEW, LEVEL, holm, paired_p, smallest_p
-from fairchance_lab.experiments.report_table import proportion
+from fairchance_lab.experiments.report_table import proportion, thousands
 from fairchance_lab.experiments.results import Results
 from fairchance_lab.experiments.tables import Values, share
 
