@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from fixtures import make_classifier, new_database, place, postgres, rng, url
+from golden import golden
 
-__all__ = ["make_classifier", "new_database", "place", "postgres", "rng", "url"]
+__all__ = ["golden", "make_classifier", "new_database", "place", "postgres", "rng", "url"]

@@ -409,7 +409,10 @@ class _Experiment:
         given = {name: experiment[name] for name in _SETTINGS if experiment.get(name)}
         given |= {"fingerprint of the data": data["fingerprint"]}
         given |= {f"not changed by {self.results.varied}": once for once in [about["once"]] if once}
-        lines = [f"{key}: {json.dumps(part, ensure_ascii=False, sort_keys=True)}" for key, part in given.items()]
+        lines = [
+            f"{key}: {json.dumps(part, ensure_ascii=False, sort_keys=True)}"
+            for key, part in given.items()
+        ]
         people = self.results.count("n_people") + self.results.count("n_past")
         drawn = int(people.sum(axis=(3, 4)).max())
         drawn_again = data["rows"] and not experiment["world"].get("n_parts")

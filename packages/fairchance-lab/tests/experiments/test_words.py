@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from experiments.known_results import crafted, exact, explored, record, with_failures
 from fairchance_lab.experiments import words
 from fairchance_lab.experiments.verdict import find_verdict
 
-GOLDEN = Path(__file__).with_name("verdicts.txt")
 SENTENCES = (
     *(words.takeaway, words.exploration, words.earned, words.mistakes, words.loser),
     *(words.certificate, words.in_groups, words.by_group, words.precision),
@@ -44,13 +42,10 @@ def cases():
     yield "failures", with_failures(exact(MANY), "plain", (2, 5))
 
 
-def test_sentences():
-    """To change the file, delete it, run this test, and read what it wrote."""
+def test_sentences(golden):
     text = ""
     for name, results in cases():
         verdict = find_verdict(results)
         said = filter(None, [*(write(verdict) for write in SENTENCES), *words.failures(results)])
         text += "\n".join([f"# {name}", *said, "", ""])
-    if not GOLDEN.exists():
-        GOLDEN.write_text(text, encoding="utf-8")
-    assert text == GOLDEN.read_text(encoding="utf-8")
+    golden("verdicts", text)
