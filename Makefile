@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo german test test-product test-lab test-long browser tutorial bench size lint clean
+.PHONY: demo german test test-product test-lab test-long floors browser tutorial bench size lint clean
 
 demo: .venv/production  ## a past that overlooked a group, and a certified program that finds it
 	@$(BIN)/fairchance demo
@@ -40,6 +40,9 @@ lint: .venv/dev
 test-long: .venv/dev  ## what takes longer; run it before you call something done
 	$(BIN)/python -m pytest -n 2 -q -m long
 
+floors: .venv-floors/dev  ## the product's tests with the lowest versions that pyproject.toml allows
+	.venv-floors/bin/python -m pytest -n 2 --dist loadgroup -q packages/fairchance
+
 browser:  ## Chromium, in which tests look at the pages
 	@command -v chromium || command -v apt-get || { echo "Install Chromium, and set FAIRCHANCE_CHROMIUM to its path."; exit 1; }
 	@command -v chromium >/dev/null || { [ $$(id -u) = 0 ] || sudo=sudo; $$sudo apt-get update && $$sudo apt-get install -y chromium; }
@@ -54,7 +57,7 @@ size: .venv/dev  ## lines, sentences and public names of each package, against o
 	$(BIN)/python benchmarks/size.py origin/main
 
 clean:
-	rm -rf .venv demo results
+	rm -rf .venv .venv-floors demo results
 
 .venv/bin/python:
 	@$(PYTHON) -m venv .venv
@@ -68,3 +71,8 @@ clean:
 	@echo "Installing into .venv; the first time takes a minute."
 	@$(BIN)/python -m pip install --quiet --editable packages/fairchance --editable 'packages/fairchance-lab[dev]'
 	@touch $@ .venv/production
+
+.venv-floors/dev: floors.txt packages/fairchance/pyproject.toml packages/fairchance-lab/pyproject.toml
+	@$(PYTHON) -m venv .venv-floors
+	@.venv-floors/bin/python -m pip install --quiet --constraint floors.txt --editable packages/fairchance --editable 'packages/fairchance-lab[dev]'
+	@touch $@

@@ -78,3 +78,17 @@ def test_hints_name_extras_that_exist():
         assert "pip install '." not in text  # the checkout itself is no package
     assert len(hints) > 10
     assert [hint for hint in hints if hint[1] not in extras[hint[0]]] == []
+
+
+def test_floors_are_the_lowest_versions_that_the_packages_allow():
+    lines = (ROOT / "floors.txt").read_text().splitlines()
+    floors = dict(line.split("==") for line in lines if not line.startswith("#"))
+    allowed = {}
+    for file in ROOT.glob("packages/*/pyproject.toml"):
+        project = tomllib.loads(file.read_text())["project"]
+        extras = {k: v for k, v in project["optional-dependencies"].items() if k != "dev"}
+        for need in [*project["dependencies"], *sum(extras.values(), [])]:
+            found = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", need)
+            if found:
+                allowed[found[1]] = found[2]
+    assert floors == allowed
