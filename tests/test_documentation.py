@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_floors_are_the_lowest_versions_that_the_packages_allow():
     for file in ROOT.glob("packages/*/pyproject.toml"):
         project = tomllib.loads(file.read_text())["project"]
         extras = {k: v for k, v in project["optional-dependencies"].items() if k != "dev"}
-        for need in [*project["dependencies"], *sum(extras.values(), [])]:
+        for need in itertools.chain(project["dependencies"], *extras.values()):
             found = re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", need)
             if found:
                 allowed[found[1]] = found[2]
