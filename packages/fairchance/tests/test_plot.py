@@ -296,5 +296,7 @@ def test_calibration_and_drift_show_what_the_audit_found(log):
     shown = {row["name"]: row for row in rows_of(plot.drift(by_round, alpha=0.2), "low", "x")}
     for name, key in (("mean score", "score"), ("bad", "bad"), ("index", "stability")):
         wanted = [getattr(row, key) for row in by_round]
-        assert shown[name]["value"] == pytest.approx(wanted, rel=1e-4)
-    assert len(rows_of(plot.drift(by_round[:1]), "low", "x")) == 4
+        values = [np.nan if value is None else value for value in shown[name]["value"]]
+        assert values == pytest.approx(wanted, rel=1e-4, nan_ok=True)
+    # One round has nothing that its scores could be compared with.
+    assert len(rows_of(plot.drift(by_round[:1]), "low", "x")) == 3

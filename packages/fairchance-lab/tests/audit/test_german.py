@@ -39,5 +39,5 @@ def test_what_is_not_identified_has_no_value(results):
     for run in results:
         for evaluation, _ in run.values():
             row = evaluation.of("false_discovery_rate")
-            assert (row.note == "Not identified.") == (not evaluation.identified)
+            assert (row.reason == "not_identified") == (not evaluation.identified)
             assert row.least < row.most or evaluation.identified

@@ -13,6 +13,7 @@ from fairchance.audit import DecisionLog, evaluate, groups
 from fairchance.audit.bounds import cover, fdr_bounds, round_starts
 from fairchance.audit.evaluate import gap_between
 from fairchance.audit.groups import tpr_bounds
+from fairchance.audit.rates import group_error, rate_of
 from fairchance.errors import InputError
 from methods.certified.known_truth import rngs, too_many
 
@@ -84,14 +85,13 @@ def test_values_by_hand():
         score=[0.9, 0.8, 0.5, 0.4, 0.3, 0.1],
     )
     audit = groups(log)
-    assert audit.of("selection_rate").recorded == 4 / 6
-    assert audit.of("selection_rate").corrected == pytest.approx(2.5001 / 6)
+    assert audit.of("selection_rate").recorded == audit.of("selection_rate").corrected == 4 / 6
     assert audit.of("false_discovery_rate").corrected == 0.5
     assert audit.of("calibration").recorded == pytest.approx(2.6 / 4 - 0.5)
     # The last applicant was hardly ever accepted, so nothing is said about all of them.
     for name in ("bad_rate", "true_positive_rate", "calibration"):
         assert math.isnan(audit.of(name).corrected)
-        assert audit.of(name).note.startswith("Not identified")
+        assert audit.of(name).reason == "not_identified"
     covered = groups(log.select(np.arange(5)))
     # Weights are 1, 2, 2, 4; the last two are bad.
     assert covered.of("bad_rate").recorded == 0.5
@@ -248,20 +248,41 @@ def test_groups_that_differ_are_found_out():
     by_name = {each.measure: each for each in audit.findings}
     assert by_name["bad_rate"].answer == "real"
     assert by_name["bad_rate"].corrected.difference == pytest.approx(0.11, abs=0.03)
-    assert "real" in by_name["bad_rate"].sentence
+    assert (by_name["bad_rate"].higher.group, by_name["bad_rate"].lower.group) == ("b", "a")
     assert math.isnan(by_name["true_positive_rate"].recorded)
-    assert by_name["bad_rate"].sentence in audit.verdict()
+    assert str(by_name["bad_rate"]) in audit.verdict()
 
 
-def test_intervals_share_the_error_among_groups():
+@pytest.mark.parametrize(("b_first", "order"), [(False, 1), (True, 0)])
+def test_intervals_share_the_error_among_groups_by_their_first_rounds(b_first, order):
     log = draw(np.random.default_rng(1), n=300)
-    row = groups(log, confidence=0.9).of("true_positive_rate", "b")
+    if b_first:  # group a appears in round 2
+        log = log.select((log.groups[0].codes == 1) | (log.round > 1))
+    audit, part = groups(log, confidence=0.9), group_error(0.1, order)
     some = log.select(log.groups[0].codes == 1)
     parts = some.accepted, some.propensity, some.outcome, some.drawn, round_starts(some.round)
-    assert (row.low, row.high) == tpr_bounds(*parts, 0.1 / 2, changes=True)
-    alone = groups(some, confidence=0.9).of("true_positive_rate")
-    assert row.low <= alone.low
-    assert row.high >= alone.high
+    row = audit.of("true_positive_rate", "b")
+    assert (row.low, row.high) == tpr_bounds(*parts, part, changes=True)
+    assert audit.of("selection_rate", "b").rate == rate_of(some.accepted.sum(), len(some), part)
+    n_bad = int((some.outcome == 0).sum())
+    assert audit.of("false_discovery_rate", "b").rate == rate_of(n_bad, some.known.sum(), part)
+    n_bad = int((log.outcome == 0).sum())
+    assert audit.of("false_discovery_rate").rate == rate_of(n_bad, log.known.sum(), 0.1 / 2)
+
+
+def test_a_gap_in_mistakes_is_real_only_if_missing_outcomes_cannot_close_it():
+    rng = np.random.default_rng(0)
+    group = np.repeat(["a", "b"], 600)
+    outcome = (rng.random(1200) < np.where(group == "a", 0.95, 0.7)).astype(float)
+
+    def answers(outcome):
+        log = DecisionLog(np.ones(1200), np.ones(1200), outcome, sensitive_features=group)
+        return {each.measure: each.answer for each in groups(log, pending="worst").findings}
+
+    assert answers(outcome)["false_discovery_rate"] == "real"
+    assert answers(outcome)["selection_rate"] == "open"
+    outcome[200:600] = np.nan  # group a might be as bad
+    assert answers(outcome)["false_discovery_rate"] == "open"
 
 
 def test_draws_of_fixed_size_have_wider_intervals():
@@ -269,7 +290,7 @@ def test_draws_of_fixed_size_have_wider_intervals():
         groups(draw(np.random.default_rng(1), n=200, drawn=np.full(2000, of_fixed_size)))
         for of_fixed_size in (False, True)
     )
-    for name in ("bad_rate", "true_positive_rate", "false_discovery_rate"):
+    for name in ("bad_rate", "true_positive_rate"):
         one, other = coins.of(name), drawn.of(name)
         assert one.corrected == other.corrected
         assert other.high - other.low > one.high - one.low
@@ -287,14 +308,19 @@ def test_pending_outcomes():
     )
     cut, worst = groups(later), groups(later, pending="worst")
     whole = groups(log.select(log.round < 3))
-    for name in ("selection_rate", "false_discovery_rate", "bad_rate", "true_positive_rate"):
+    for name in ("bad_rate", "true_positive_rate"):
         row, other, same = (audit.of(name, "b") for audit in (cut, worst, whole))
         assert (row.corrected, row.low, row.high) == (same.corrected, same.low, same.high)
         assert row.corrected == other.corrected
     known = groups(log)
-    for name in ("false_discovery_rate", "true_positive_rate"):
-        assert worst.of(name).low < known.of(name).low
-        assert worst.of(name).high > known.of(name).high
+    assert worst.of("true_positive_rate").low < known.of("true_positive_rate").low
+    assert worst.of("true_positive_rate").high > known.of("true_positive_rate").high
+    # The decisions themselves are all there, and pending outcomes are missing ones.
+    for audit in (cut, worst):
+        assert audit.of("selection_rate").rate == known.of("selection_rate").rate
+        rate = audit.of("false_discovery_rate").rate
+        assert (rate.n, rate.missing) == (whole.of("bad_rate").n_outcomes, last.sum())
+        assert rate.least < rate.low < rate.high < rate.most
 
 
 def test_small_groups_no_groups_and_erased_ones():
@@ -305,15 +331,15 @@ def test_small_groups_no_groups_and_erased_ones():
     accepted = rng.random(n) < p
     outcome = np.where(accepted, rng.random(n) < 0.8, np.nan)
     audit = groups(DecisionLog(accepted, p, outcome, sensitive_features=group))
-    one = audit.of("selection_rate", "c")
-    assert one.note.startswith("Too small: ")
-    assert one.n_people == 1
+    one = audit.of("bad_rate", "c")
+    assert (one.reason, one.n_people) == ("too_few_outcomes", 1)
     assert np.isnan([one.recorded, one.corrected, one.low, one.least]).all()
     few = audit.of("bad_rate", "b")
     assert few.n_outcomes < 10
-    assert "10 are needed" in few.note
+    assert few.reason == "too_few_outcomes"
     assert math.isnan(few.recorded)
-    assert audit.of("selection_rate", "b").corrected == pytest.approx(0.03)
+    rate = audit.of("selection_rate", "c").rate  # as other reports show it, however small
+    assert (rate.n, rate.high > 0.9) == (1, True)
 
     erased = np.arange(n) < 50
     half = groups(DecisionLog(accepted, p, outcome, sensitive_features=group, erased=erased))
@@ -324,11 +350,13 @@ def test_small_groups_no_groups_and_erased_ones():
     assert {row.group for row in none.measured} == {""}
 
 
-def test_estimated_probabilities_have_no_interval():
+def test_what_estimated_probabilities_correct_has_no_interval():
     audit = groups(draw(np.random.default_rng(4), estimated=True))
-    assert np.isnan([(row.low, row.high) for row in audit.measured]).all()
-    assert {each.answer for each in audit.findings} == {"open"}
-    assert any("estimated" in sentence for sentence in audit.assumptions)
+    corrected = [row for row in audit.measured if row.rate is None]
+    assert np.isnan([(row.low, row.high) for row in corrected]).all()
+    answers = {each.measure: each.answer for each in audit.findings}
+    assert answers["bad_rate"] == answers["true_positive_rate"] == "open"
+    assert "estimated" in audit.assumptions
 
 
 def test_rounds_that_contradict_each_other_have_no_interval():
@@ -342,7 +370,7 @@ def test_rounds_that_contradict_each_other_have_no_interval():
     )
     row = audit.of("bad_rate", "a")
     assert np.isnan([row.low, row.high]).all()
-    assert "no value fits all rounds" in row.note
+    assert row.reason == "contradiction"
     assert {each.answer for each in audit.findings} == {"open"}
 
 
@@ -354,7 +382,7 @@ def test_certain_decisions_identify_only_the_accepted():
     row = audit.of("bad_rate")
     assert math.isnan(row.corrected)
     assert (row.low, row.high) == pytest.approx((row.least, row.most), abs=0.12)
-    assert "not identified" in audit.verdict()
+    assert row.reason == "not_identified"
     assert audit.of("false_discovery_rate").corrected == pytest.approx(1 - np.nanmean(outcome))
 
 
@@ -365,11 +393,8 @@ def test_gaps_of_calibration_are_in_points():
     audit = groups(log)
     (finding,) = (each for each in audit.findings if each.measure == "calibration")
     assert finding.answer == "real"
-    assert "points" in finding.sentence
-    assert "%" not in finding.sentence
-    recorded = audit.of("calibration").texts()[0]
-    assert recorded.endswith(" points")
-    assert recorded in audit._repr_html_()
+    assert "points" in str(finding)
+    assert "%" not in str(finding)
 
 
 def test_scores_that_are_missing_or_no_likelihoods():
@@ -388,13 +413,13 @@ def test_a_table_a_page_and_bad_input():
     audit = groups(log)
     table = audit.to_frame("pandas")
     assert len(table) == 5 * 3
-    assert {"measure", "group", "recorded", "corrected", "low", "least", "note"} <= {*table}
-    assert "bad rate, b" in audit._repr_html_()
+    assert {"measure", "group", "recorded", "corrected", "low", "least", "reason"} <= {*table}
+    assert "bad among all applicants, b" in audit._repr_html_()
     with pytest.raises(InputError, match=r"1\.5"):
         groups(log, confidence=1.5)
     with pytest.raises(InputError, match="'later'"):
         groups(log, pending="later")
-    with pytest.raises(InputError, match="no outcome"):
+    with pytest.raises(InputError):
         groups(DecisionLog([0], [0.5], [np.nan]))
     with pytest.raises(InputError, match="'z'"):
         audit.of("bad_rate", "z")

@@ -168,7 +168,7 @@ def test_what_exploring_costs():
     assert (known.still_needed, known.cost_at_most, known.rounds) == (0, 0.0, 0)
     assert found.of_groups == {"group False": 1.0, "group True": 0.5}
     verdict = found.verdict()
-    for words in ("400 of 600", "66.7 %", "under 30 outcomes", "56 more", "28,000 (500 for"):
+    for words in ("400 of 600", "66.7 %", "under 30 outcomes", "56 more", "28,000"):
         assert words in verdict
     planned = unknown(log, needed=30, cost=lambda n: 7.0 * n)
     assert [each.cost_expected for each in planned.slices] == [

@@ -22,18 +22,18 @@ from fairchance.audit.estimates import (
     row_sums,
     standard_error,
 )
-from fairchance.audit.log import DecisionLog
+from fairchance.audit.log import DecisionLog, GroupColumn
 from fairchance.audit.policies import Chances, chances
+from fairchance.audit.rates import Judgement, group_errors, judge_ends
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
 from fairchance.frames import to_frame
 from fairchance.notebook import in_words
-from fairchance.words import amount, counted, percent, percents
+from fairchance.words import audits as words
 
-__all__ = ["CONTRADICTION", "ESTIMATED", "NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate"]
-__all__ += ["Evaluation", "Gap", "Measured", "Pending", "Sensitivity", "check_log", "evaluate"]
-__all__ += ["find_measured", "gap_between", "hardly_covered", "notes_on", "shown_range"]
-__all__ += ["usable_rows"]
+__all__ = ["NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate", "Evaluation", "Gap", "Measured"]
+__all__ += ["Pending", "Sensitivity", "check_log", "error_of_groups", "evaluate", "find_measured"]
+__all__ += ["gap_between", "hardly_covered", "notes_on", "usable_rows"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -45,14 +45,7 @@ _HARDLY = 50.0  # π/p above which outcomes must be many to cover an applicant
 _NEEDED = 100.0  # expected outcomes of such applicants
 _LEAST_ESTIMATED = 0.05  # probability that covers anyone, if it is estimated
 NEGLIGIBLE = 0.01  # of a policy's acceptances that may be uncovered
-ESTIMATED = (
-    "The probabilities of this log are estimated, so there are no intervals: whatever else "
-    "decided would make them wrong."
-)
 _LARGEST_GAMMA = 1000.0
-CONTRADICTION = (
-    "No interval: no value fits all rounds, so applicants or the policy must have changed."
-)
 
 
 @dataclass(frozen=True)
@@ -91,8 +84,11 @@ class Measured:
         The answers of all estimators, by name.
     n_people, n_outcomes
         Number of applicants, and of known outcomes that the policy's acceptances rest on.
-    note
-        Why there is no value, or no interval; empty otherwise.
+    reason
+        Why there is no value or no interval: ``"no_complete_round"``, ``"accepts_none"``,
+        ``"not_identified"``, ``"too_few_people"`` or ``"too_few_outcomes"`` of a group,
+        ``"contradiction"`` (no value fits all rounds, so applicants or the policy must have
+        changed); empty otherwise.
     """
 
     measure: str
@@ -106,7 +102,7 @@ class Measured:
     estimates: Mapping[str, Estimate]
     n_people: int
     n_outcomes: int
-    note: str = ""
+    reason: str = ""
 
     @property
     def possible(self) -> tuple[float, float]:
@@ -180,15 +176,15 @@ class Sensitivity:
 
     Attributes
     ----------
-    finding
-        The finding, in words.
+    keeps
+        The finding: whether the policy keeps α.
     gamma
         The smallest Γ with which the data could say the opposite; infinite if none can.
     ranges
         The false discovery rates that are possible, by Γ.
     """
 
-    finding: str
+    keeps: bool
     gamma: float
     ranges: Mapping[float, tuple[float, float]]
 
@@ -218,7 +214,7 @@ class Evaluation:
     confidence
         Probability that all intervals of one measure are right at all times, together.
     assumptions
-        What must hold for the intervals, in sentences.
+        What must hold for the intervals, as codes (``words.audits.assumption``).
     backend
         The kind of frame that the log came in.
     """
@@ -255,43 +251,17 @@ class Evaluation:
         """Whether the log covers the policy."""
         return self.diagnostics.hardly_covered <= NEGLIGIBLE
 
-    def verdict(self) -> str:
-        """Return what the log says, in one or two sentences."""
-        accepted, fdr = self.of("selection_rate"), self.of("false_discovery_rate")
-        if accepted.value == 0:
-            return f"{self.policy}: it accepts none of {counted(self.n_people, 'applicant')}."
-        parts = [f"{self.policy}: it would accept {percent(accepted.value)} of applicants"]
-        if math.isnan(accepted.value):
-            parts = [self.policy]
-        if not math.isnan(fdr.value):
-            interval = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
-            parts[0] += f", and {percent(fdr.value)} of them would be bad{interval}."
-        else:
-            low, high = fdr.possible
-            why = fdr.note.removesuffix(".")
-            if not self.identified:
-                share = percent(self.diagnostics.hardly_covered)
-                why = f"Not identified: the log hardly covers {share} of these"
-            between = f", so between {percent(low)} and {percent(high)} would be bad"
-            parts[0] += f". {why}{'' if math.isnan(low) else between}."
-        if fdr.note == CONTRADICTION:
-            parts.append(CONTRADICTION)
-        if never := self.diagnostics.never_known:
-            known = ("outcome that will never be known counts", "outcomes never to be known count")
-            parts.append(f"{counted(never, *known)} as bad.")
-        return " ".join([*parts, *filter(None, [self._against()])])
-
-    def _against(self) -> str:
-        """Return how the false discovery rate compares with α, as a sentence."""
+    @property
+    def verdict_code(self) -> Judgement:
+        """Whether the policy keeps α; ``"unknown"`` without α or an interval."""
         fdr = self.of("false_discovery_rate")
         if self.alpha is None or math.isnan(fdr.low):
-            return ""
-        bound = f"α = {percent(self.alpha)}"
-        if fdr.high <= self.alpha:
-            return f"It keeps {bound}."
-        if fdr.low > self.alpha:
-            return f"It breaks {bound}."
-        return f"Whether it keeps {bound} is open."
+            return "unknown"
+        return judge_ends(*fdr.possible, self.alpha)
+
+    def verdict(self) -> str:
+        """Return what the log says, in a few sentences."""
+        return words.evaluation_verdict(self)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all estimates as columns: a row per measure, group and estimator."""
@@ -310,7 +280,7 @@ class Evaluation:
                 "most": row.most,
                 "n_people": row.n_people,
                 "n_outcomes": row.n_outcomes,
-                "note": row.note,
+                "reason": row.reason,
             }
             for row in self.measured
             for name, estimate in row.estimates.items()
@@ -322,17 +292,8 @@ class Evaluation:
         return to_frame(self.columns(), self.backend if backend is None else backend)
 
     def _repr_html_(self) -> str:
-        titles = ["", "estimate", "interval at all times", "if uncovered are best, worst"]
-        rows = [
-            [
-                row.measure.replace("_", " ") + (f", {row.group}" if row.group else ""),
-                shown(row.measure, row.value) if not math.isnan(row.value) else row.note,
-                shown_range(row.measure, row.low, row.high),
-                shown_range(row.measure, row.least, row.most),
-            ]
-            for row in self.measured
-        ]
-        return in_words(self.verdict(), *self.assumptions, titles=titles, rows=rows)
+        lead, notes, titles, rows = words.evaluation_view(self)
+        return in_words(lead, *notes, titles=titles, rows=rows)
 
 
 def find_measured(rows: Sequence[Any], measure: str, group: str, attribute: str) -> Any:
@@ -347,18 +308,6 @@ def find_measured(rows: Sequence[Any], measure: str, group: str, attribute: str)
         f"there is no {measure!r} of the group {group!r}; there are {', '.join(measures)} of "
         f"{', '.join(map(repr, groups))}."
     )
-
-
-def shown(measure: str, value: float, currency: str = "") -> str:
-    """Write a value of a measure."""
-    return amount(value, currency) if measure == "profit" else percent(value)
-
-
-def shown_range(measure: str, low: float, high: float, currency: str = "") -> str:
-    """Write a range of a measure; a dash if there is none."""
-    if math.isnan(low) or math.isnan(high):
-        return "–"
-    return f"{shown(measure, low, currency)} to {shown(measure, high, currency)}"
 
 
 def evaluate(
@@ -386,7 +335,7 @@ def evaluate(
         A bound on mistakes to compare with.
     confidence
         Probability that all intervals of one measure, over policies, are right at all times. Those
-        of the groups of an attribute share another such probability.
+        of groups have another such probability.
     pending
         What happens to outcomes that are not known yet: ``"cut"`` uses rounds before the first one
         that still waits for outcomes; ``"worst"`` uses all rounds for intervals and counts each
@@ -472,8 +421,9 @@ def usable_rows(log: DecisionLog, policy: Chances, pending: str) -> tuple[Bools,
     if not complete.any() and pending == "cut":
         raise InputError(
             f"no round that can be used has all of its outcomes (round "
-            f"{int(log.round[later].min())} still waits for some); wait for them, or take "
-            f"pending='worst'."
+            f"{int(log.round[later].min())} still waits for some); wait for them, or set "
+            f"{{option}} to 'worst'.",
+            option="pending",
         )
     return complete, complete if pending == "cut" else later
 
@@ -500,9 +450,9 @@ def _evaluate(
     for column in log.groups:
         of_groups = [
             row
-            for code, name in enumerate(column.names)
+            for code, part in error_of_groups(log, column, 2 * error).items()
             for row in judge.measure(
-                error / len(column.names), column.attribute, name, column.codes == code
+                part, column.attribute, column.names[code], column.codes == code
             )
         ]
         measured += of_groups
@@ -525,37 +475,34 @@ def _evaluate(
     )
 
 
+def error_of_groups(log: DecisionLog, column: GroupColumn, error: float) -> dict[int, float]:
+    """Return the error of each group that is in the log, by its code (``rates.group_errors``)."""
+    rounds = {code: log.round[column.codes == code] for code in range(len(column.names))}
+    first = {column.names[code]: int(own.min()) for code, own in rounds.items() if own.size}
+    errors = group_errors(first, len(log.groups), error)
+    return {code: errors[column.names[code]] for code, own in rounds.items() if own.size}
+
+
 def _assumptions(log: DecisionLog, policy: Chances, options: _Options) -> Iterator[str]:
     """Yield what must hold for the intervals."""
     if log.estimated:
-        yield ESTIMATED
+        yield "estimated"
         return
-    yield (
-        f"Intervals of one measure are right together, at all times, with a probability of "
-        f"{percent(options.confidence)}, if applicants of all rounds come from one population, "
-        f"acceptances followed the logged probabilities, and the policy was fixed before the "
-        f"rounds used."
-    )
+    yield "one_population"
     if policy.changes:
-        yield (
-            "The policy may differ between rounds; its rates are means over the applicants of all "
-            "rounds."
-        )
+        yield "policy_changes"
     yield from notes_on(log, options.pending)
-    yield "An interval is for the true value, whichever estimate is read."
+    yield "any_estimate"
 
 
 def notes_on(log: DecisionLog, pending: str) -> Iterator[str]:
     """Yield what draws and pending outcomes mean for intervals."""
     if log.drawn.any():
-        yield (
-            "Some acceptances were draws of fixed size, which depend on each other; they are "
-            "evidence by round, not by applicant, so intervals are wider."
-        )
+        yield "draws"
     if pending == "worst":
-        yield "Pending outcomes count as the worst case for each bound, and not in estimates."
+        yield "pending_worst"
     elif log.pending.any():
-        yield "Rounds from the first one with pending outcomes on are left out."
+        yield "pending_cut"
 
 
 @dataclass(frozen=True, eq=False)
@@ -580,18 +527,18 @@ class _Judge:
         ends, ranges = self._intervals(bounded, error), self._ranges(rows, sums)
         nothing = {DEFAULT: Estimate(math.nan, math.nan)}
         for measure in MEASURES:
-            value, note = self._value(measure, estimates, rows, n_outcomes, sums)
+            value, reason = self._value(measure, estimates, rows, n_outcomes, sums)
             least, most = ranges[measure]
             if not math.isnan(value):  # it may rest on weights that ranges do not count in full
                 least, most = min(least, value), max(most, value)
             low, high = ends[measure]
             if low > high:
-                low, high, note = math.nan, math.nan, note or CONTRADICTION
+                low, high, reason = math.nan, math.nan, reason or "contradiction"
             numbers, answers = (value, low, high, least, most), estimates[measure]
             if members is not None and (lack := _too_few(measure, rows.size, n_outcomes, sums)):
-                numbers, answers, note = (math.nan,) * 5, nothing, f"Too small: {lack}."
+                numbers, answers, reason = (math.nan,) * 5, nothing, lack
             yield Measured(
-                measure, attribute, group, *numbers, answers, rows.size, n_outcomes, note
+                measure, attribute, group, *numbers, answers, rows.size, n_outcomes, reason
             )
 
     def _value(
@@ -604,15 +551,15 @@ class _Judge:
     ) -> tuple[float, str]:
         """Return the default estimate, or NaN and the reason why there is none."""
         if not rows.size:
-            return math.nan, "No round has all of its outcomes."
+            return math.nan, "no_complete_round"
         if not sums["pi"] and measure == "false_discovery_rate":
-            return math.nan, "It accepts none."
+            return math.nan, "accepts_none"
         if not sums["pi"]:
             return 0.0, ""
         covered = self._hardly_covered(rows) <= NEGLIGIBLE and n_outcomes > 0
         if measure == "selection_rate" or covered:
             return estimates[measure][DEFAULT].value, ""
-        return math.nan, "Not identified."
+        return math.nan, "not_identified"
 
     @property
     def _bad(self) -> Floats:
@@ -728,20 +675,15 @@ class _Judge:
         gamma = math.inf
         if beyond(most) > 0:
             gamma = 1.0 if beyond(0.0) >= 0 else math.exp(brentq(beyond, 0.0, most))
-        does = "keeps" if keeps else "breaks"
-        return Sensitivity(
-            f"{self.policy.name} {does} α = {percent(alpha)}",
-            gamma,
-            {value: ends(value) for value in (1.0, 1.25, 1.5, 2.0, 3.0)},
-        )
+        return Sensitivity(keeps, gamma, {g: ends(g) for g in (1.0, 1.25, 1.5, 2.0, 3.0)})
 
 
 def _too_few(measure: str, n: int, n_outcomes: int, sums: Mapping[str, float]) -> str:
-    """Return what a group lacks for a measure, in words; empty if nothing."""
+    """Return what a group lacks for a measure; empty if nothing."""
     if n < SMALL:
-        return f"{counted(n, 'applicant')}, and {SMALL} are needed"
+        return "too_few_people"
     if measure != "selection_rate" and sums["pi"] and n_outcomes < SMALL:
-        return f"{counted(n_outcomes, 'outcome')}, and {SMALL} are needed"
+        return "too_few_outcomes"
     return ""
 
 

@@ -7,8 +7,8 @@ accepted applicant and p for the logged probability:
 ====================  =======================  ==============================================
 measure               recorded                 corrected
 ====================  =======================  ==============================================
-selection_rate        ΣA / n                   Σp / n
-false_discovery_rate  ΣA·bad / ΣA              the same: each acceptance stands for itself
+selection_rate        ΣA / n                   the same: each decision stands for itself
+false_discovery_rate  ΣA·bad / ΣA              the same
 bad_rate              ΣA·bad / ΣA              Σ(A/p)·bad / Σ(A/p)
 true_positive_rate    none                     ΣA·good / Σ(A/p)·good
 calibration           of the accepted: mean    of all: mean score − (1 − corrected bad_rate)
@@ -19,11 +19,11 @@ calibration           of the accepted: mean    of all: mean score − (1 − cor
 among the accepted in its place. Bounds without assumptions let the outcomes that are not known all
 be good, or all bad.
 
-**Intervals** are those of ``bounds``: for each end, U and V with b·E[U] ≤ E[V] whenever θ ≥ b.
+**Intervals** of selection_rate and false_discovery_rate are those of ``rates``, as in every other
+report on the same decisions: all rounds count, and pending outcomes are missing ones. Those of the
+others are made as in ``bounds``: for each end, U and V with b·E[U] ≤ E[V] whenever θ ≥ b.
 
 - bad_rate: the false discovery rate of the policy π ≡ 1, which is the same in every round.
-- false_discovery_rate: π = p, so w = 1, U = A and V = A·bad.
-- selection_rate: U = 1 and V = p, which has the mean of A and involves no coin.
 - true_positive_rate θ = E[p·good] / E[good], with w = min(1/p, W) ≥ 1 and rem = 1 − w·p:
 
   - above: U = A·w·good, V = A·good. E[U] = E[w·p·good] ≤ E[good], so
@@ -41,63 +41,54 @@ be good, or all bad.
 
 The policy of the log may be another in every round, so that θ is the mean over the decisions, but
 for bad_rate. The interval of calibration is that of bad_rate, moved by the mean score.
+
+All applicants have half of the error of a measure, and groups share the rest by the order in which
+they appeared (``rates.group_error``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.audit.bounds import (
-    CAPS,
-    Bets,
-    Covered,
-    cover,
-    fdr_bounds,
-    mean_bounds,
-    round_starts,
-    upper_bound,
-)
+from fairchance.audit.bounds import CAPS, Bets, cover, fdr_bounds, round_starts, upper_bound
+from fairchance.audit.estimates import DEFAULT
 from fairchance.audit.evaluate import (
-    CONTRADICTION,
-    ESTIMATED,
     NEGLIGIBLE,
     SMALL,
+    Estimate,
+    Evaluation,
     Gap,
+    Measured,
     Pending,
     check_log,
+    error_of_groups,
     find_measured,
     gap_between,
     hardly_covered,
     notes_on,
-    shown_range,
     usable_rows,
 )
 from fairchance.audit.log import DecisionLog
 from fairchance.audit.policies import Chances
+from fairchance.audit.rates import Rate, compare_rates, rate_of
 from fairchance.frames import to_frame
 from fairchance.notebook import in_words
-from fairchance.words import counted, percent, percents
+from fairchance.words import audits as words
 
-__all__ = ["GroupAudit", "GroupFinding", "GroupMeasure", "groups", "tpr_bounds"]
+__all__ = ["GroupAudit", "GroupFinding", "GroupMeasure", "groups", "tpr_bounds", "with_rates"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Rows = NDArray[np.intp]
 Ends = tuple[float, float]
 
-_IN_WORDS = {
-    "selection_rate": "share of applicants who are accepted",
-    "false_discovery_rate": "share of bad among the accepted",
-    "bad_rate": "share of bad among all applicants",
-    "true_positive_rate": "share of the good who are accepted",
-    "calibration": "mean score minus share of good",
-}
+_RATES = ("selection_rate", "false_discovery_rate")
 _OF_ALL = ("bad_rate", "true_positive_rate", "calibration")  # they need outcomes of rejected ones
 _CHANCE = 3.0  # standard errors up to which a recorded gap may be chance
 _NONE = (math.nan, math.nan)
@@ -126,8 +117,11 @@ class GroupMeasure:
         Bounds without assumptions: all outcomes that are not known are good, or all are bad.
     n_people, n_outcomes
         Number of applicants, and of known outcomes.
-    note
-        Why a value or the interval is missing; empty otherwise.
+    reason
+        Why a value or the interval is missing: ``"too_few_outcomes"``, ``"not_identified"``,
+        ``"contradiction"`` (no value fits all rounds) or empty.
+    rate
+        The first two measures as a rate, with its missing outcomes; None for the others.
     """
 
     measure: str
@@ -141,17 +135,8 @@ class GroupMeasure:
     most: float
     n_people: int
     n_outcomes: int
-    note: str = ""
-
-    def texts(self) -> list[str]:
-        """Write the value as recorded, corrected or why it is not, its interval, and its bounds."""
-        ranges = shown_range("", self.low, self.high), shown_range("", self.least, self.most)
-        texts = [percent(self.recorded), percent(self.corrected), *ranges]
-        if self.measure == "calibration":  # a difference of shares, so not in percent of anything
-            texts = [text.replace(" % to ", " to ").replace("%", "points") for text in texts]
-        if math.isnan(self.corrected) and self.note:
-            texts[1] = self.note
-        return texts
+    reason: str = ""
+    rate: Rate | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -166,20 +151,32 @@ class GroupFinding:
         Largest minus smallest recorded value, of the groups that have a corrected one.
     corrected
         The gap of the corrected values.
-    answer
-        ``"real"`` if the corrected intervals of two groups do not overlap; ``"selection"`` if they
-        do, the recorded gap is more than chance (three standard errors, at one look) and correction
-        makes it smaller; ``"open"`` otherwise.
-    sentence
-        The answer in words.
+    reason
+        ``"apart"`` if the intervals of two groups do not overlap, whatever missing outcomes turn
+        out to be; ``"shrinks"`` if they do, the recorded gap is more than chance (three standard
+        errors, at one look) and correction makes it smaller; else ``"overlap"``, or
+        ``"not_identified"`` or ``"no_interval"`` for two groups.
+    higher, lower
+        The two groups, if the gap is real.
     """
 
     attribute: str
     measure: str
     recorded: float
     corrected: Gap
-    answer: Literal["real", "selection", "open"]
-    sentence: str
+    reason: str
+    higher: GroupMeasure | None = None
+    lower: GroupMeasure | None = None
+
+    @property
+    def answer(self) -> Literal["real", "selection", "open"]:
+        """Whether the gap is real, or selection explains at least part of it, or neither."""
+        if self.reason == "apart":
+            return "real"
+        return "selection" if self.reason == "shrinks" else "open"
+
+    def __str__(self) -> str:
+        return words.finding(self)
 
 
 @dataclass(frozen=True)
@@ -193,10 +190,10 @@ class GroupAudit:
     findings
         A ``GroupFinding`` for each attribute and measure.
     confidence
-        Probability that the intervals of one measure, of all groups of an attribute together, are
-        right at all times.
+        Probability that the intervals of one measure, of all applicants and all groups together,
+        are right at all times.
     assumptions
-        What must hold for the intervals, in sentences.
+        What must hold for the intervals, as codes (``words.audits.assumption``).
     backend
         The kind of frame that the log came in.
     """
@@ -222,25 +219,11 @@ class GroupAudit:
 
     def verdict(self) -> str:
         """Return what the log says about bad outcomes, of all applicants and between groups."""
-        row = self.of("bad_rate")
-        if math.isnan(row.corrected):
-            corrected = (
-                f"among all applicants it is not identified: between {percent(row.least)} and "
-                f"{percent(row.most)}"
-            )
-        else:
-            interval = "" if math.isnan(row.low) else f" ({percents((row.low, row.high))})"
-            corrected = f"among all applicants an estimated {percent(row.corrected)}{interval}"
-        recorded = f"Of the accepted, {percent(row.recorded)} are bad"
-        if math.isnan(row.recorded):
-            recorded = "No round has all of its outcomes"
-        lead = f"{recorded}; {corrected}."
-        sentences = [each.sentence for each in self.findings if each.measure == "bad_rate"]
-        return " ".join([lead, *sentences])
+        return words.groups_verdict(self)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all values as columns: a row per measure and group."""
-        names = [field.name for field in fields(GroupMeasure)]
+        names = [each.name for each in fields(GroupMeasure) if each.name != "rate"]
         return {name: np.array([getattr(row, name) for row in self.measured]) for name in names}
 
     def to_frame(self, backend: str | None = None) -> Any:
@@ -248,16 +231,8 @@ class GroupAudit:
         return to_frame(self.columns(), self.backend if backend is None else backend)
 
     def _repr_html_(self) -> str:
-        titles = ["", "recorded", "corrected", "interval at all times", "without assumptions"]
-        rows = [
-            [
-                row.measure.replace("_", " ") + (f", {row.group}" if row.group else ""),
-                *row.texts(),
-            ]
-            for row in self.measured
-        ]
-        sentences = [each.sentence for each in self.findings if each.measure != "bad_rate"]
-        return in_words(self.verdict(), *sentences, *self.assumptions, titles=titles, rows=rows)
+        lead, notes, titles, rows = words.groups_view(self)
+        return in_words(lead, *notes, titles=titles, rows=rows)
 
 
 def groups(log: DecisionLog, *, confidence: float = 0.95, pending: Pending = "cut") -> GroupAudit:
@@ -296,34 +271,48 @@ def groups(log: DecisionLog, *, confidence: float = 0.95, pending: Pending = "cu
     check_log(log, confidence, pending)
     complete, bounded = usable_rows(log, Chances("the log", log.propensity), pending)
     calibrated = log.score is not None and _are_likelihoods(log.score)
-    names = [name for name in _IN_WORDS if calibrated or name != "calibration"]
+    names = [name for name in _OF_ALL if calibrated or name != "calibration"]
     error = 1 - confidence
-    measured = list(_measure(log, names, complete, bounded, error))
+
+    def measure(error: float, *of: Any) -> list[GroupMeasure]:
+        rates = _rates(log, error, *of)
+        return [*rates, *_measure(log, names, complete, bounded, error, *of)]
+
+    measured = measure(error / 2)
     findings: list[GroupFinding] = []
     for column in log.groups:
         of_groups = [
             row
-            for code, name in enumerate(column.names)
-            for row in _measure(
-                log,
-                names,
-                complete,
-                bounded,
-                error / len(column.names),
-                (column.attribute, name, column.codes == code),
-            )
+            for code, part in error_of_groups(log, column, error).items()
+            for row in measure(part, column.codes == code, column.attribute, column.names[code])
         ]
         measured += of_groups
-        for name in names:
-            finding = _finding([row for row in of_groups if row.measure == name])
-            findings += [] if finding is None else [finding]
+        for name in (*_RATES, *names):
+            found = _finding([row for row in of_groups if row.measure == name])
+            findings += [] if found is None else [found]
     return GroupAudit(
         tuple(measured),
         tuple(findings),
         confidence,
-        tuple(_assumptions(log, confidence, pending, calibrated)),
+        tuple(_assumptions(log, pending, calibrated)),
         log.backend,
     )
+
+
+def with_rates(decided: Evaluation, audit: GroupAudit) -> Evaluation:
+    """Return the evaluation of all logged decisions themselves, with the rates that others report.
+
+    ``evaluate`` weighs outcomes and leaves out rounds with pending ones, as it must for a policy
+    that did not decide. For the one that did, the rates of ``rates`` are at hand.
+    """
+    rows = {row.measure: row for row in decided.measured}
+    for row in audit.measured[: len(_RATES)]:
+        assert row.rate is not None
+        rate, estimates = row.rate, {DEFAULT: Estimate(row.rate.value, math.nan)}
+        ends = rate.low, rate.high, rate.least, rate.most
+        numbers = row.n_people, row.n_outcomes
+        rows[row.measure] = Measured(row.measure, "", "", rate.value, *ends, estimates, *numbers)
+    return replace(decided, measured=tuple(rows.values()))
 
 
 def _are_likelihoods(score: Floats) -> bool:
@@ -331,27 +320,47 @@ def _are_likelihoods(score: Floats) -> bool:
     return bool(known.size and known.min() >= 0 and known.max() <= 1)
 
 
-def _assumptions(
-    log: DecisionLog, confidence: float, pending: str, calibrated: bool
-) -> Iterator[str]:
+def _assumptions(log: DecisionLog, pending: str, calibrated: bool) -> Iterator[str]:
     """Yield what must hold for the intervals."""
-    yield "Values without assumptions are about these applicants, and not about later ones."
+    yield "these_applicants"
+    yield "as_decided"
     if log.estimated:
-        yield ESTIMATED
+        yield "estimated"
         return
-    yield (
-        f"Intervals of one measure are right for all groups of an attribute together, at all "
-        f"times, with a probability of {percent(confidence)}, if applicants of a group come from "
-        f"one population in all rounds, and acceptances followed the logged probabilities."
-    )
-    if np.unique(log.round).size > 1:
-        yield (
-            "The logged policy may differ between rounds; what it accepts is a mean over the "
-            "decisions of all rounds."
-        )
+    yield "group_populations"
     yield from notes_on(log, pending)
     if calibrated:
-        yield "The interval of calibration takes the mean score of these applicants as it is."
+        yield "mean_score"
+
+
+def _rates(
+    log: DecisionLog,
+    error: float,
+    inside: Bools | None = None,
+    attribute: str = "",
+    group: str = "",
+) -> Iterator[GroupMeasure]:
+    """Yield the measures of the decisions themselves, from all rounds."""
+    rows = np.flatnonzero(np.ones(len(log), np.bool_) if inside is None else inside)
+    n_accepted, n_outcomes = int(log.accepted[rows].sum()), int(log.known[rows].sum())
+    n_bad, n_pending = int((log.outcome[rows] == 0).sum()), int(log.pending[rows].sum())
+    ranges = _ranges(log, rows)
+    for name, rate in zip(
+        _RATES,
+        (
+            rate_of(n_accepted, rows.size, error),
+            rate_of(n_bad, n_outcomes, error, missing=n_pending),
+        ),
+        strict=True,
+    ):
+        yield GroupMeasure(
+            *(name, attribute, group, rate.value, rate.value, rate.low, rate.high),
+            *ranges[name],
+            int(rows.size),
+            n_outcomes,
+            "" if rate.n else "too_few_outcomes",
+            rate,
+        )
 
 
 def _measure(
@@ -360,44 +369,38 @@ def _measure(
     complete: Bools,
     bounded: Bools,
     error: float,
-    of: tuple[str, str, Bools] | None = None,
+    inside: Bools | None = None,
+    attribute: str = "",
+    group: str = "",
 ) -> Iterator[GroupMeasure]:
-    """Yield all measures, of all applicants or of a group."""
-    attribute, group, inside = of or ("", "", np.ones(len(log), np.bool_))
-    rows, wider = np.flatnonzero(complete & inside), np.flatnonzero(bounded & inside)
+    """Yield the measures that need outcomes of rejected applicants, of all or of a group."""
+    here = np.ones(len(log), np.bool_) if inside is None else inside
+    rows, wider = np.flatnonzero(complete & here), np.flatnonzero(bounded & here)
     n_outcomes = int(log.known[rows].sum())
-    # A share of applicants needs no outcome, nor do bounds that assume nothing.
-    few_people = of is not None and wider.size < SMALL
-    few_outcomes = of is not None and n_outcomes < SMALL
+    # Bounds that assume nothing need no outcome.
+    few_people = inside is not None and wider.size < SMALL
+    few_outcomes = few_people or (inside is not None and n_outcomes < SMALL)
     values = _values(log, rows)
     intervals = {} if few_people else _intervals(log, wider, error)
     ranges = {} if few_people else _ranges(log, wider)
     everyone = np.ones(rows.size)
     uncovered = hardly_covered(everyone, log.propensity[rows], estimated=log.estimated)
     for name in names:
-        (recorded, corrected), note = values[name], ""
-        if few_people or (few_outcomes and name != "selection_rate"):
-            recorded = corrected = math.nan
-            note = f"Too small: {counted(n_outcomes, 'outcome')}, and {SMALL} are needed."
-        elif name in _OF_ALL and uncovered > NEGLIGIBLE:
-            corrected = math.nan
-            note = f"Not identified: hardly any chance of acceptance for {percent(uncovered)}."
-        elif name == "true_positive_rate":
-            note = "Not recorded: outcomes of rejected applicants are not known."
+        (recorded, corrected), reason = values[name], ""
+        if few_outcomes:
+            recorded, corrected, reason = math.nan, math.nan, "too_few_outcomes"
+        elif uncovered > NEGLIGIBLE:
+            corrected, reason = math.nan, "not_identified"
         interval = intervals.get(name, _NONE)
         if interval[0] > interval[1]:
-            interval, note = _NONE, CONTRADICTION
+            interval, reason = _NONE, "contradiction"
         yield GroupMeasure(
-            name,
-            attribute,
-            group,
-            recorded,
-            corrected,
+            *(name, attribute, group, recorded, corrected),
             *interval,
             *ranges.get(name, _NONE),
             int(rows.size),
             n_outcomes,
-            note,
+            reason,
         )
 
 
@@ -412,10 +415,7 @@ def _values(log: DecisionLog, rows: Rows) -> dict[str, Ends]:
     np.divide(1.0, p, out=weight, where=a)
     known = log.known[rows]
     recorded = _ratio(known @ (1 - good), known.sum())
-    of_accepted = _ratio(a @ (1 - good), a.sum())
     values = {
-        "selection_rate": (_ratio(a.sum(), rows.size), _ratio(p.sum(), rows.size)),
-        "false_discovery_rate": (recorded, of_accepted),
         "bad_rate": (recorded, _ratio(weight @ (1 - good), weight.sum())),
         "true_positive_rate": (math.nan, _ratio(a @ good, weight @ good)),
     }
@@ -462,19 +462,12 @@ def _intervals(log: DecisionLog, rows: Rows, error: float) -> dict[str, Ends]:
     if log.estimated:
         return {}
     rows = rows[np.argsort(log.round[rows], kind="stable")]
-    a, p, drawn = log.accepted[rows], log.propensity[rows], log.drawn[rows]
     rounds = round_starts(log.round[rows])
-    changes = rounds.size > 2
-    good = log.outcome[rows]
+    decided = log.accepted[rows], log.propensity[rows], log.outcome[rows], log.drawn[rows]
     found = {
-        "selection_rate": mean_bounds(p, rounds, error, changes),
         "bad_rate": _bad_rate_bounds(log, rows, error),
-        "true_positive_rate": tpr_bounds(a, p, good, drawn, rounds, error, changes=changes),
+        "true_positive_rate": tpr_bounds(*decided, rounds, error, changes=rounds.size > 2),
     }
-    if p.any():
-        found["false_discovery_rate"] = fdr_bounds(
-            _covered_by_itself(a, p, drawn), *_bad(good), rounds, error, changes
-        )
     if log.score is not None:
         scored = rows[~np.isnan(log.score[rows])]
         if scored.size:
@@ -485,26 +478,13 @@ def _intervals(log: DecisionLog, rows: Rows, error: float) -> dict[str, Ends]:
     return found
 
 
-def _bad(good: Floats) -> tuple[Floats, Floats]:
-    """Return who is bad if all outcomes that are not known are, and if none of them is."""
-    return 1 - np.nan_to_num(good, nan=0.0), 1 - np.nan_to_num(good, nan=1.0)
-
-
 def _bad_rate_bounds(log: DecisionLog, rows: Rows, error: float) -> Ends:
     """Return bounds of the share of bad if all were accepted; rows are in order of rounds."""
     a, p, drawn = log.accepted[rows], log.propensity[rows], log.drawn[rows]
-    covered = cover(np.ones(rows.size), p, a, drawn)
-    rounds = round_starts(log.round[rows])
-    return fdr_bounds(covered, *_bad(log.outcome[rows]), rounds, error, changes=False)
-
-
-def _covered_by_itself(accepted: Bools, p: Floats, drawn: Bools) -> list[Covered]:
-    """Return what a log covers of its own policy: everything, with w = 1, so that A·w + rem ≤ 1."""
-    a, cap = accepted.astype(np.float64), 0.0
-    if not drawn.any():
-        return [Covered(a, np.zeros_like(a), cap)]
-    by_person = Covered(np.where(drawn, 0.0, a), np.where(drawn, p, 0.0), cap)
-    return [Covered(a, np.zeros_like(a), cap, per_round=True), by_person]
+    covered, good = cover(np.ones(rows.size), p, a, drawn), log.outcome[rows]
+    # Outcomes that are not known are all bad, or all good.
+    worst, best = 1 - np.nan_to_num(good, nan=0.0), 1 - np.nan_to_num(good, nan=1.0)
+    return fdr_bounds(covered, worst, best, round_starts(log.round[rows]), error, changes=False)
 
 
 def tpr_bounds(
@@ -561,45 +541,34 @@ def tpr_bounds(
 def _finding(rows: Sequence[GroupMeasure]) -> GroupFinding | None:
     """Return whether the gap in one measure of an attribute's groups is real or selection."""
     attribute, measure = rows[0].attribute, rows[0].measure
-    gap = gap_between(
-        attribute,
-        measure,
-        [row.corrected for row in rows],
-        [(row.low, row.high) for row in rows],
-        ratios=measure != "calibration",
-    )
+    ends = [_ends(row) for row in rows]
+    values = [row.corrected for row in rows]
+    gap = gap_between(attribute, measure, values, ends, ratios=measure != "calibration")
     if gap is None:
         return None
+    apart = gap.difference_low > 0
+    if measure == "selection_rate":
+        rates = [row.rate for row in rows if row.rate is not None]
+        apart = any(each.unequal for each in compare_rates(rates))
     recorded, noise = _recorded_gap([row for row in rows if not math.isnan(row.corrected)])
-    answer: Literal["real", "selection", "open"] = "open"
-    if gap.difference_low > 0:
-        answer = "real"
+    if apart:
         bounded = [row for row in rows if not math.isnan(row.low)]
-        larger, smaller = max(bounded, key=lambda r: r.low), min(bounded, key=lambda r: r.high)
-        said = (
-            f"the gap is real, if the assumptions hold: {larger.texts()[2]} for {larger.group}, "
-            f"but {smaller.texts()[2]} for {smaller.group}"
-        )
-    elif math.isnan(gap.difference):
-        said = "open, as the log does not identify it for two groups"
+        higher = max(bounded, key=lambda row: _ends(row)[0])
+        lower = min(bounded, key=lambda row: _ends(row)[1])
+        return GroupFinding(attribute, measure, recorded, gap, "apart", higher, lower)
+    reason = "overlap"
+    if math.isnan(gap.difference):
+        reason = "not_identified"
     elif math.isnan(gap.difference_low):
-        said = f"open: a gap of {_points(gap.difference)} without intervals"
+        reason = "no_interval"
     elif measure in _OF_ALL and recorded > max(noise, gap.difference):
-        answer = "selection"
-        said = (
-            f"corrected for selection, the recorded gap of {_points(recorded)} shrinks to "
-            f"{_points(gap.difference)}, and the intervals overlap; so selection explains at least "
-            f"part of it, and the log does not show that the rest is real"
-        )
-    else:
-        same = math.isnan(recorded) or recorded == gap.difference
-        beside = "" if same else f" ({_points(recorded)} as recorded)"
-        said = (
-            f"open: a gap of {_points(gap.difference)}{beside}, and the intervals overlap, so the "
-            f"log does not show that it is real"
-        )
-    sentence = f"{attribute}, {_IN_WORDS[measure]}: {said}."
-    return GroupFinding(attribute, measure, recorded, gap, answer, sentence)
+        reason = "shrinks"
+    return GroupFinding(attribute, measure, recorded, gap, reason)
+
+
+def _ends(row: GroupMeasure) -> Ends:
+    """Return the interval of a measure, whatever missing outcomes turn out to be."""
+    return (row.low, row.high) if row.rate is None else (row.rate.least, row.rate.most)
 
 
 def _recorded_gap(rows: Sequence[GroupMeasure]) -> Ends:
@@ -608,10 +577,6 @@ def _recorded_gap(rows: Sequence[GroupMeasure]) -> Ends:
         return _NONE
     largest, smallest = (end(rows, key=lambda row: row.recorded) for end in (max, min))
     # A share of n outcomes has a standard error of 1/(2√n) at most.
-    noise = _CHANCE / 2 * math.sqrt(1 / largest.n_outcomes + 1 / smallest.n_outcomes)
+    n = [max(1, row.n_outcomes) for row in (largest, smallest)]
+    noise = _CHANCE / 2 * math.sqrt(1 / n[0] + 1 / n[1])
     return largest.recorded - smallest.recorded, noise
-
-
-def _points(difference: float) -> str:
-    """Write a difference of shares."""
-    return percent(difference).replace("%", "points")

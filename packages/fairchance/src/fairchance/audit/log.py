@@ -86,6 +86,9 @@ class DecisionLog:
         from 1; round 0 is a history, with estimated probabilities.
     score
         The score recorded with each decision.
+    ranking
+        A number for the ranking that made the scores of each round; None means that one ranking
+        made all of them. Only scores of one ranking can be compared over rounds.
     drawn
         Who was a candidate of a draw of fixed size, in which acceptances depend on each other;
         None means that every acceptance is an independent coin.
@@ -133,6 +136,7 @@ happened; find the probability with which its policy accepted it.
         sensitive_features: Any = None,
         round: Any = None,
         score: Any = None,
+        ranking: Any = None,
         drawn: Any = None,
         mixture: Any = None,
         never: Any = None,
@@ -170,6 +174,7 @@ happened; find the probability with which its policy accepted it.
         if round is not None:
             self.round = _rounds(round, n, first=0 if self.estimated else 1)
         self.score = None if score is None else _numbers(score, n, "score", missing=True)
+        self.ranking = None if ranking is None else _numbers(ranking, n, "ranking").astype(np.intp)
         self.drawn: Bools = np.zeros(n, np.bool_)
         if drawn is not None:
             self.drawn = _truths(drawn, n, "drawn")
@@ -274,8 +279,7 @@ happened; find the probability with which its policy accepted it.
             X = nw.to_native(nw.from_native(X, eager_only=True).select(list(self.features)))
         if X is None or n_columns(X) == 0:
             raise InputError(
-                "the log has no features that a model may use; pass X, or name columns with "
-                "features."
+                "the log has no features that a model may use; pass X, or name feature columns."
             )
         columns = TableColumns.of(np.asarray(X, np.float64) if isinstance(X, np.ndarray) else X)
         return columns, np.asarray(columns.codes(X), np.float64)
@@ -306,7 +310,7 @@ happened; find the probability with which its policy accepted it.
         if not self.has_features:
             raise InputError(
                 "probabilities of acceptance can be estimated from features only; pass propensity, "
-                "or name the columns that decisions depended on with features."
+                "or name the feature columns that decisions depended on."
             )
         columns, codes = self.table
         categories = few_categories(columns, codes)
@@ -423,6 +427,7 @@ def _of_export(table: Any) -> DecisionLog:
         sensitive_features=nw.to_native(sensitive) if groups else None,
         round=table["round"],
         score=table["score"],
+        ranking=table["round"],  # the table does not say which rounds have the same one
         drawn=table["drawn"],
         never=accepted & overruled,
         erased=table["erased"],
@@ -495,7 +500,8 @@ def _outcomes(values: Any, n: int, pos_label: Any) -> tuple[Floats, Bools]:
     if 0 < len(labels) <= 2 and pos_label not in labels and (named or len(labels) == 2):
         raise InputError(
             f"no outcome is {pos_label!r}, the good one; they are {listed}: name one of these with "
-            f"pos_label."
+            f"{{option}}.",
+            option="pos_label",
         )
     if len(labels) > 2:
         raise InputError(

@@ -36,7 +36,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 __all__ = ["ENOUGH", "ERROR", "WHOLE", "Comparison", "Rate", "anytime_interval", "compare_rates"]
-__all__ += ["group_error", "group_errors", "judge", "rate_of"]
+__all__ += ["Judgement", "group_error", "group_errors", "judge", "judge_ends", "rate_of"]
+
+Judgement = Literal["unknown", "broken", "kept", "open"]
 
 ERROR = 0.05  # of all intervals of one question, at all times together
 WHOLE = ERROR / 2  # of the interval of all applicants; groups have the rest
@@ -158,7 +160,7 @@ def rate_of(count: int, n: int, error: float = ERROR, *, missing: int = 0) -> Ra
     return Rate(count, n, missing, count / n, *anytime_interval(count, n, error), least, most)
 
 
-def judge(rate: Rate, bound: float) -> Literal["unknown", "broken", "kept", "open"]:
+def judge(rate: Rate, bound: float) -> Judgement:
     """Say whether a rate is at most a bound, whatever the missing cases turn out to be.
 
     Examples
@@ -166,11 +168,14 @@ def judge(rate: Rate, bound: float) -> Literal["unknown", "broken", "kept", "ope
     >>> judge(rate_of(5, 400), 0.15), judge(rate_of(5, 400, missing=80), 0.15)
     ('kept', 'open')
     """
-    if not rate.n:
-        return "unknown"
-    if rate.least > bound:
+    return judge_ends(rate.least, rate.most, bound) if rate.n else "unknown"
+
+
+def judge_ends(low: float, high: float, bound: float) -> Judgement:
+    """Say whether all of an interval is at most a bound, or above it."""
+    if low > bound:
         return "broken"
-    return "kept" if rate.most <= bound else "open"
+    return "kept" if high <= bound else "open"
 
 
 @dataclass(frozen=True)

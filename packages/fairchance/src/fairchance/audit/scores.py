@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from fairchance.audit.evaluate import Measured, evaluate
 from fairchance.audit.log import DecisionLog
-from fairchance.core.metrics import exact_interval
+from fairchance.audit.rates import WHOLE, rate_of
 from fairchance.errors import InputError
 
 __all__ = ["CalibrationBin", "RoundDrift", "calibration", "drift"]
 
 Floats = NDArray[np.float64]
 _EXPECTED = 0.5  # added to each count of a stability index, so that no share is 0
-_PARTS = 10  # of the scores of the first round
+_PARTS = 10  # of the scores of a ranking's first round
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,14 @@ class RoundDrift:
     accepted
         Share of applicants accepted.
     bad, bad_low, bad_high
-        Share of bad among known outcomes, with an exact 95 % interval for one look; NaN if none
-        is known.
+        Share of bad among known outcomes, with its interval at all times; NaN, 0 and 1 if none is
+        known.
+    since
+        The first round with the same ranking.
     stability
         Population stability index Σ(q − p)·log(q/p) of scores: q are shares of this round, p those
-        of the first, in tenths of the first. Below 0.1 is usually called stable, above 0.25
-        changed.
+        of round ``since``, in tenths of that round. Below 0.1 is usually called stable, above 0.25
+        changed. NaN if it is that round.
     """
 
     round: int
@@ -86,6 +88,7 @@ class RoundDrift:
     bad: float
     bad_low: float
     bad_high: float
+    since: int
     stability: float
 
 
@@ -157,8 +160,7 @@ def _bin(
 def drift(log: DecisionLog) -> tuple[RoundDrift, ...]:
     """Return scores, acceptances and mistakes by round, and how stable scores are.
 
-    A program learns, so a score may move because the model is another, not because the applicants
-    are.
+    Scores of different rankings cannot be compared: they differ although applicants do not.
 
     Parameters
     ----------
@@ -175,17 +177,14 @@ def drift(log: DecisionLog) -> tuple[RoundDrift, ...]:
     [(1, 1.0, 0.5), (2, 0.5, 0.0)]
     """
     scores = _scores(log)
-    numbers = np.unique(log.round)
-    first = scores[(log.round == numbers[0]) & ~np.isnan(scores)]
-    ends = np.unique(np.quantile(first, np.arange(1, _PARTS) / _PARTS)) if first.size else first
-    before = _shares(first, ends)
+    firsts: dict[int, int] = {}  # the first round of each ranking
     rows = []
-    for number in numbers.tolist():
+    for number in np.unique(log.round).tolist():
         here = log.round == number
+        since = firsts.setdefault(0 if log.ranking is None else int(log.ranking[here][0]), number)
         known = log.outcome[here & log.known]
-        n_bad = int((known == 0).sum())
+        mistakes = rate_of(int((known == 0).sum()), known.size, WHOLE)
         own = scores[here & ~np.isnan(scores)]
-        now = _shares(own, ends)
         rows.append(
             RoundDrift(
                 number,
@@ -194,12 +193,21 @@ def drift(log: DecisionLog) -> tuple[RoundDrift, ...]:
                 int(known.size),
                 float(own.mean()) if own.size else math.nan,
                 float(log.accepted[here].mean()),
-                n_bad / known.size if known.size else math.nan,
-                *(exact_interval(n_bad, known.size) if known.size else (math.nan, math.nan)),
-                float(((now - before) * np.log(now / before)).sum()),
+                *(mistakes.value, mistakes.low, mistakes.high),
+                since,
+                _stability(scores[(log.round == since) & ~np.isnan(scores)], own)
+                if since < number
+                else math.nan,
             )
         )
     return tuple(rows)
+
+
+def _stability(first: Floats, later: Floats) -> float:
+    """Return the population stability index of scores against those of a first round."""
+    ends = np.unique(np.quantile(first, np.arange(1, _PARTS) / _PARTS)) if first.size else first
+    before, now = _shares(first, ends), _shares(later, ends)
+    return float(((now - before) * np.log(now / before)).sum())
 
 
 def _shares(scores: Floats, ends: Floats) -> Floats:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from fairchance.errors import InputError
 from fairchance.frames import to_frame
 from fairchance.notebook import in_words
 from fairchance.people.columns import TableColumn
-from fairchance.words import amount, counted, date, percent
+from fairchance.words import audits as words
 
 __all__ = ["Condition", "UnknownMap", "UnknownSlice", "unknown"]
 
@@ -81,32 +80,7 @@ class Condition:
     is_not: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if self.kind == "category":
-            said = self.is_
-            if said is None:
-                said = ", ".join(f"not {value}" for value in self.is_not)
-        elif self.low == math.inf:
-            return f"{self.column} missing"
-        elif self.low == -math.inf and self.high == math.inf:
-            return f"{self.column} not missing"
-        elif self.kind == "flag":
-            said = "no" if self.low == -math.inf else "yes"
-        else:
-            before, low = ("before", "from {}") if self.kind == "date" else ("below", "{} or more")
-            said = f"{before} {_shown(self.high, self.kind)}"
-            if self.low > -math.inf:
-                start = _shown(self.low, self.kind)
-                open_end = self.high == math.inf
-                said = low.format(start) if open_end else f"from {start} to {said}"
-        return f"{self.column} {said}{' or missing' if self.missing else ''}"
-
-
-def _shown(value: float, kind: str) -> str:
-    """Write a number, or a day since 1970."""
-    if kind == "date" and math.isfinite(value):
-        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=value)
-        return date(at, time=value % 1 != 0)
-    return f"{value:,.15g}".replace("-", "−")
+        return words.condition(self)
 
 
 @dataclass(frozen=True)
@@ -206,37 +180,7 @@ class UnknownMap:
 
     def verdict(self) -> str:
         """Return which applicants the record says nothing about, in a few sentences."""
-        return " ".join(self._sentences())
-
-    def _sentences(self) -> Iterator[str]:
-        missing = self.unknown
-        if not missing:
-            yield f"Every slice of the applicants has {self.needed} known outcomes or more."
-        else:
-            n = sum(each.n_people for each in missing)
-            little = max(each.n_outcomes for each in missing)
-            nothing = f"too little, under {self.needed} outcomes," if little else "nothing"
-            more = f", and {counted(len(missing) - 1, 'smaller slice')}" * (len(missing) > 1)
-            yield (
-                f"The record says {nothing} about {n:,} of {self.n_people:,} applicants "
-                f"({percent(n / self.n_people)}): {missing[0]}{more}."
-            )
-            if self.of_groups:
-                shares = [f"{percent(value)} of {name}" for name, value in self.of_groups.items()]
-                yield f"They make up {', '.join(shares)}."
-            outcomes = sum(each.still_needed for each in missing)
-            cost = sum(each.cost_at_most for each in missing)
-            them = "each slice" if len(missing) > 1 else "them"
-            yield (
-                f"Having {self.needed} outcomes of {them} takes {outcomes:,} more, which cost at "
-                f"most {amount(cost)} ({amount(cost / outcomes)} for each bad one)."
-                if outcomes
-                else "Their pending outcomes are enough to learn about them."
-            )
-        hidden = sum(each.n_without_chance for each in self.slices if not each.unknown)
-        if hidden:
-            had = "applicant had" if hidden == 1 else "applicants had"
-            yield f"In known slices, {hidden:,} {had} no chance of acceptance."
+        return words.unknown_verdict(self)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all slices as columns; a column for each group has its share in the slice."""
@@ -252,22 +196,8 @@ class UnknownMap:
         return to_frame(self.columns(), self.backend if backend is None else backend)
 
     def _repr_html_(self) -> str:
-        titles = ["slice", "", "applicants", "chance", "accepted", "outcomes", "needed", "at most"]
-        rows = [
-            [
-                str(each),
-                "unknown" if each.unknown else "known",
-                f"{each.n_people:,} ({percent(each.share)})",
-                f"{percent(each.chance)}, at most {percent(each.largest_chance)}",
-                f"{each.n_accepted:,}",
-                f"{each.n_outcomes:,}",
-                f"{each.still_needed:,}",
-                amount(each.cost_at_most),
-            ]
-            for each in self.slices
-        ]
-        erased = f"{counted(self.n_erased, 'applicant')} without features are left out."
-        return in_words(self.verdict(), erased * (self.n_erased > 0), titles=titles, rows=rows)
+        lead, notes, titles, rows = words.unknown_view(self)
+        return in_words(lead, *notes, titles=titles, rows=rows)
 
 
 def unknown(
@@ -308,7 +238,7 @@ def unknown(
     >>> log = DecisionLog(accepted, propensity, outcome, X=pd.DataFrame({"income": income}))
     >>> print(unknown(log).verdict())
     The record says nothing about 592 of 3,000 applicants (19.7 %): income below 1,200. Having \
-30 outcomes of them takes 30 more, which cost at most 30 (1 for each bad one).
+30 outcomes of each slice takes 30 more, which cost at most 30.
     """
     for name, value in (("needed", needed), ("depth", depth)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -50,7 +50,8 @@ def decision_log_of(
     shape, classifier = Shape.read(settings.says), settings.says["classifier"]
     columns = _Columns(shape, shape.has_groups and (groups or mean_acceptance is not None))
     for entry in reader.entries(kind="history" if history else "batch"):
-        columns.read(reader, entry, coins=history or flips_coins(classifier, entry.says))
+        coins = history or flips_coins(classifier, entry.says)
+        columns.read(reader, entry, coins=coins, ranking=0 if history else _ranking(entry.says))
     if not columns.parts:
         raise InputError("the program has decided no batch, so there is no log; decide one.")
     X = concat(columns.features) if columns.features else None
@@ -70,16 +71,19 @@ class _Columns:
     parts: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     features: list[Any] = field(default_factory=list)  # without erased applicants
     groups: list[str | None] = field(default_factory=list)
+    rankings: dict[Any, int] = field(default_factory=dict)
 
-    def read(self, reader: Reader, entry: Entry, *, coins: bool) -> None:
+    def read(self, reader: Reader, entry: Entry, *, coins: bool, ranking: Any) -> None:
         """Read the applicants of an entry, whom independent coins decided or a draw."""
+        number = self.rankings.setdefault(ranking, len(self.rankings))
         people = entry.people_range
         for start in range(people.start, people.stop, _ROWS):
             end = min(start + _ROWS, people.stop)
             rows = reader.listed(start, end, groups=self.has_groups)
             exploit, erased = rows.decisions.exploit, erased_rows(rows.people)
             drawn = np.zeros_like(exploit) if coins else ~exploit
-            self.parts.append(_decided(rows) | {"drawn": drawn, "erased": erased})
+            known = {"drawn": drawn, "erased": erased, "ranking": np.full(erased.size, number)}
+            self.parts.append(_decided(rows) | known)
             there = np.flatnonzero(~erased).tolist()
             if there:
                 numbers, texts = rows.people.numbers, rows.people.texts
@@ -144,6 +148,18 @@ def flips_coins(classifier: str, says: dict[str, Any]) -> bool:
     """
     follows = [record.get("follows") for record in says["rounds"]]
     return classifier == CertifiedClassifier.__name__ or "drawn" in follows
+
+
+def _ranking(says: dict[str, Any]) -> Any:
+    """Return what tells the ranking of a batch from others: its ladders, its policy or its round.
+
+    The certified method keeps a frozen ranking over rounds; Algorithm 1 learns one for each.
+    """
+    names = ("group", "tests_began", "ladder")  # numbers of ladders may begin again with tests
+    ladders = [[record.get(name) for name in names] for record in says["rounds"]]
+    if all(ladder is not None for *_, ladder in ladders):
+        return str(ladders)
+    return says.get("policy", f"round {says['round']}")
 
 
 def _placed(X: Any, erased: Bools) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,16 +35,10 @@ from fairchance.plot.marks import (
     used_colours,
 )
 from fairchance.plot.rows import Row, rounded
+from fairchance.words.audits import MEASURES
 
 __all__ = ["calibration", "cut_offs", "drift", "group_audit"]
 
-_GROUP_TITLES = {
-    "selection_rate": "Accepted",
-    "false_discovery_rate": "Bad among the accepted",
-    "bad_rate": "Bad among all applicants",
-    "true_positive_rate": "Good applicants accepted",
-    "calibration": "Mean score minus good (points)",  # a difference of shares
-}
 _IDENTIFIED, _NOT_IDENTIFIED = "estimate, interval at all times", "not identified: bounds"
 _UNKNOWN = "!isValid(datum.value)"
 _RECORDED, _CORRECTED, _ASSUMED = "as recorded", "corrected", "without assumptions"
@@ -177,37 +172,38 @@ def drift(rows: Sequence[Any], *, alpha: float | None = None) -> Chart:
     both = [line("mean score", "score"), line("accepted", "accepted")]
     bad = line("bad", "bad", "bad_low", "bad_high")
     limit = None if alpha is None else (alpha_text(alpha), [alpha] * len(at))
-    shaken = ("changed", [_CHANGED] * len(at))
-    return stacked(
-        [
-            draw_lines(
-                "Scores and acceptances of applicants",
-                both,
-                {"mean score": BLUE, "accepted": ORANGE},
-                PERCENT,
-                legend=False,
-                height=200,
-            ),
-            draw_lines(
-                MISTAKES,
-                [bad],
-                {bad["name"]: RED},
-                PERCENT,
-                bound=limit,
-                legend=False,
-                height=200,
-            ),
+    charts = [
+        draw_lines(
+            "Scores and acceptances of applicants",
+            both,
+            {"mean score": BLUE, "accepted": ORANGE},
+            PERCENT,
+            legend=False,
+            height=200,
+        ),
+        draw_lines(
+            MISTAKES,
+            [bad],
+            {bad["name"]: RED},
+            PERCENT,
+            bound=limit,
+            legend=False,
+            height=200,
+        ),
+    ]
+    if any(not math.isnan(row.stability) for row in rows):
+        charts.append(
             draw_lines(
                 "Population stability index of scores",
                 [line("index", "stability")],
                 {"index": PURPLE},
                 NUMBER,
-                bound=shaken,
+                bound=("changed", [_CHANGED] * len(at)),
                 legend=False,
                 height=170,
-            ),
-        ]
-    )
+            )
+        )
+    return stacked(charts)
 
 
 def group_audit(audit: Any) -> Chart:
@@ -236,7 +232,8 @@ def group_audit(audit: Any) -> Chart:
                 rows.append(named | {"name": _ASSUMED, "value": None} | bounds)
         rows = [row for row in rows if any(rounded(row[n]) is not None for n in ("value", "low"))]
         if rows:
-            title = f"{_GROUP_TITLES[measure]}, by {attribute}"
+            points = " (points)" if measure == "calibration" else ""  # a difference of shares
+            title = f"{MEASURES[measure].capitalize()}, by {attribute}{points}"
             charts.append(draw_dots(title, rows, used_colours(colours, rows), form, whole=True))
     if not charts:
         raise InputError("the log has no groups that could be compared; name their columns.")

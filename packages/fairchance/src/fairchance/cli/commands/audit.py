@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from fairchance.cli.options import (
-    LOG_OPTIONS,
     VERIFICATION_FAILED,
     Groups,
     Json,
@@ -62,7 +61,7 @@ def audit(
 
     Example: fairchance audit sqlite:///lender.db -o pack/ --purpose "Consumer loans"
     """
-    with errors(json, LOG_OPTIONS):
+    with errors(json):
         from fairchance.cli.commands.evaluate import rules  # noqa: PLC0415
 
         url, asked = ledger_url(place, ledger), rules(policy)
@@ -98,6 +97,7 @@ def _audited(
 ) -> Audited:
     """Ask the record everything that a pack shows."""
     from fairchance import audit as ask  # noqa: PLC0415 - slow to import
+    from fairchance.audit.groups import with_rates  # noqa: PLC0415
     from fairchance.cli.commands.verify import in_words  # noqa: PLC0415
     from fairchance.cli.pages.audit import DECIDED, Audited  # noqa: PLC0415
     from fairchance.ledger.summary import read_details  # noqa: PLC0415
@@ -123,6 +123,8 @@ def _audited(
             pending=how,
         )
     with progress("comparing groups and scores", json):
+        found = ask.groups(log, pending=how)
+        judged[DECIDED] = with_rates(judged[DECIDED], found)
         complete = bool((log.round <= log.last_complete_round).any())
         return Audited(
             summary=summary,
@@ -131,7 +133,7 @@ def _audited(
             verified=in_words(verification),
             policies=judged,
             cuts={cut: judged[str(rule)] for cut, rule in cuts.items()},
-            groups=ask.groups(log, pending=how),
+            groups=found,
             unknown=ask.unknown(log, utility=promise.utility) if log.has_features else None,
             calibration=ask.calibration(log) if complete else (),
             drift=ask.drift(log),

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from shlex import quote
 
 from fairchance import plot
-from fairchance.audit.evaluate import SMALL, Evaluation, shown, shown_range
-from fairchance.audit.groups import GroupAudit, GroupFinding, GroupMeasure
+from fairchance.audit.evaluate import SMALL, Evaluation
+from fairchance.audit.groups import GroupAudit, GroupFinding
+from fairchance.audit.rates import judge
 from fairchance.audit.scores import CalibrationBin, RoundDrift
 from fairchance.audit.unknown import UnknownMap
-from fairchance.cli.evaluations import measured_range, measured_value, remarks, rounds_of
 from fairchance.cli.pages.page import (
     Card,
     Code,
@@ -28,31 +28,38 @@ from fairchance.cli.pages.program import certificate_section, settings_section
 from fairchance.ledger.summary import Details, Summary
 from fairchance.ledger.verification.walk import Verification
 from fairchance.words import LIGHTS, amount, counted, date, first_of, people, percent, percents
+from fairchance.words.audits import (
+    MEASURES,
+    assumptions,
+    finding,
+    group_cells,
+    measured_range,
+    measured_value,
+    remarks,
+    rounds_of,
+    shown,
+    shown_range,
+)
 
-__all__ = ["DECIDED", "GROUP_MEASURES", "LIMITS", "Audited", "audit_html", "audit_page"]
-__all__ += ["group_texts", "rounds_used", "verdict"]
+__all__ = ["DECIDED", "LIMITS", "Audited", "audit_html", "audit_page", "rounds_used"]
+__all__ += ["stated", "verdict"]
 
 Cell = str | tuple[str, str]
 DECIDED = "as decided"  # the name of the program's own policy
-GROUP_MEASURES = {
-    "selection_rate": "Accepted",
-    "false_discovery_rate": "Bad among the accepted",
-    "bad_rate": "Bad among all applicants",
-    "true_positive_rate": "Accepted among the good",
-    "calibration": "Mean score minus share of good",
-}
 LIMITS = (
     "Outcomes of rejected applicants are not known. Estimates about them rest on applicants who "
-    "were accepted with a known probability below 1.",
-    "Where no similar applicant was ever accepted, nothing can be estimated: the answer is not "
+    "were accepted with a known probability below 1; where there are none, the answer is not "
     "identified, with bounds.",
-    "Intervals hold if applicants of all rounds come from one population. Drift makes them wrong.",
-    "Estimates are about the outcome as it is recorded, not about what else happened to people.",
+    "Intervals of other policies and of corrected values hold if applicants of all rounds come "
+    "from one population. Drift makes them wrong.",
     "A gap between groups that is real is not explained: the record does not say why it exists.",
     "An outcome after a decision by hand says nothing about the program's own decision, and is "
     "left out.",
     "The history before the first round is not part of these estimates.",
 )
+_KEPT = {"kept": "{} is kept", "broken": "{} is broken", "open": "whether {} is kept is open"}
+_LIGHTS = {"kept": "green", "broken": "red", "open": "amber", "unknown": ""}
+_CHANGED = 0.25  # a stability index from which on scores are called changed
 
 
 @dataclass(frozen=True)
@@ -95,19 +102,18 @@ class Audited:
     @property
     def real_gaps(self) -> list[GroupFinding]:
         """The gaps between groups that are more than chance and selection."""
-        return [finding for finding in self.groups.findings if finding.answer == "real"]
+        return [found for found in self.groups.findings if found.answer == "real"]
+
+    @property
+    def not_identified(self) -> list[Evaluation]:
+        """The policies that would accept applicants whom the record hardly covers."""
+        return [one for one in self.policies.values() if not one.identified]
 
     @property
     def best_cut(self) -> Evaluation | None:
         """The cut-off that keeps α, by its whole interval, and earns most by estimate."""
-        alpha = self.decided.alpha
         keeping = [
-            one
-            for one in self.cuts.values()
-            if one.identified
-            and alpha is not None
-            and one.of("false_discovery_rate").high <= alpha
-            and one.of("selection_rate").value > 0
+            one for one in self.cuts.values() if one.identified and one.verdict_code == "kept"
         ]
         return max(keeping, key=lambda one: one.of("profit").value, default=None)
 
@@ -146,11 +152,7 @@ def audit_page(audited: Audited) -> Page:
         settings_section(summary, audited.details),
         _limits(audited),
     ]
-    caption = (
-        "Mistakes that policies would make which accept from a recorded score on, with intervals "
-        "that hold at all times. Where fewer than 100 outcomes are known, a bar may leave the "
-        "chart."
-    )
+    caption = "Mistakes of policies that accept from a recorded score on."
     if not all(one.identified for one in audited.cuts.values()):
         caption += " Thick bars: not identified, only bounds are known."
     figure = None
@@ -169,56 +171,35 @@ def rounds_used(audited: Audited) -> str:
     decided = audited.decided
     used = f"{rounds_of(decided)}, with {counted(decided.n_outcomes, 'known outcome')}"
     if decided.last_round < audited.summary.rounds[-1].round:
-        return (
-            f"Policies, groups and calibration are about {used}; unknown applicants and drift are "
-            f"about all rounds."
-        )
+        return f"Other policies, corrected values and calibration are about {used}."
     if decided.of("profit").n_people < decided.n_people:
-        return (
-            f"Intervals are about {used}; estimates and calibration are about rounds before the "
-            f"first one with pending outcomes."
-        )
+        return f"Intervals are about {used}; estimates stop at the first pending outcome."
     return f"This audit is about {used}."
 
 
 def verdict(audited: Audited) -> str:
     """Return what was found, in a few sentences."""
     fdr, alpha = audited.decided.of("false_discovery_rate"), audited.decided.alpha
-    parts = []
-    if math.isnan(fdr.value):
-        ends = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
-        why = fdr.note or "Not identified."
-        parts.append(f"The share of bad among the accepted has no estimate{ends}. {why}")
-    else:
-        interval = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
-        kept = ""
-        if alpha is not None and not math.isnan(fdr.low):
-            kept = f", and whether α = {percent(alpha)} is kept is open"
-            if fdr.high <= alpha:
-                kept = f", and α = {percent(alpha)} is kept"
-            if fdr.low > alpha:
-                kept = f", and α = {percent(alpha)} is broken"
-        parts.append(f"Of the accepted, {percent(fdr.value)} are bad{interval}{kept}.")
-    if never := audited.decided.diagnostics.never_known:
-        parts.append(
-            f"{never:,} of the accepted will never have an outcome (withdrawn, or rejected by "
-            f"hand); estimates count them as bad."
-        )
-    real, n_open = len(audited.real_gaps), sum(f.answer == "open" for f in audited.groups.findings)
-    if real:
-        more = f", and {n_open} {'are' if n_open > 1 else 'is'} open" if n_open else ""
-        parts.append(
-            f"{counted(real, 'gap')} between groups {'are' if real > 1 else 'is'} real{more}."
-        )
-    elif audited.groups.findings:
-        parts.append("No gap between groups is shown to be real.")
+    parts = ["No outcome is known yet."]
+    if not math.isnan(fdr.value):
+        parts = [f"Of the accepted, {percent(fdr.value)} are bad ({percents((fdr.low, fdr.high))})"]
+        if alpha is not None:
+            kept = _KEPT[audited.decided.verdict_code].format(f"α = {percent(alpha)}")
+            parts[0] += f", and {kept}"
+        parts[0] += "."
+    if audited.groups.findings:
+        parts.append(f"Between groups: {counted(len(audited.real_gaps), 'real gap')}.")
     if audited.unknown is not None and audited.unknown.unknown:
-        missing = sum(one.n_people for one in audited.unknown.unknown) / audited.unknown.n_people
-        parts.append(f"The record says too little about {percent(missing)} of applicants.")
+        parts.append(f"The record says too little about {_unknown_share(audited.unknown)}.")
     if audited.miscalibrated:
         parts.append(f"Scores are {_off(audited)}.")
     fits = "The record is verified." if audited.verification.ok else "The record does not fit."
     return " ".join([*parts, fits])
+
+
+def _unknown_share(found: UnknownMap) -> str:
+    n = sum(one.n_people for one in found.unknown)
+    return f"{percent(n / found.n_people)} of applicants"
 
 
 def _off(audited: Audited) -> str:
@@ -230,39 +211,12 @@ def _off(audited: Audited) -> str:
 
 
 def _cards(audited: Audited) -> Iterator[Card]:
-    decided, currency = audited.decided, audited.summary.currency
-    fdr, alpha = decided.of("false_discovery_rate"), decided.alpha
-    light = ""
-    if alpha is not None and not math.isnan(fdr.low):
-        light = "green" if fdr.high <= alpha else "red" if fdr.low > alpha else "amber"
-    bound = "" if alpha is None else f" The bound α is {percent(alpha)}."
-    text = f"of the accepted are bad: {measured_range(fdr)} at all times.{bound}"
-    if alpha is not None and (above := _groups_not_shown(audited.groups, alpha)) is not None:
-        text += f" Not shown to be kept for {above}." if above else " It is kept in every group."
-    yield Card("Mistakes", percent(fdr.value), text, light)
+    yield _mistakes_card(audited)
     yield _group_card(audited)
     if audited.unknown is not None:
-        yield _unknown_card(audited.unknown)
-    best = audited.best_cut
-    if audited.cuts and alpha is not None:
-        own = decided.of("profit")
-        if best is None:
-            earned = shown("profit", own.value, currency)
-            text = f"No cut-off is shown to keep α. As decided: {earned} per applicant."
-            yield Card("Best cut-off", "none", text)
-        else:
-            profit = best.of("profit")
-            earns, earned = (
-                f"{shown('profit', row.value, currency)} ({measured_range(row, currency)})"
-                for row in (profit, own)
-            )
-            text = (
-                f"would earn most of the cut-offs that are shown to keep α: {earns} per applicant; "
-                f"as decided: {earned}."
-            )
-            if profit.low <= own.high and own.low <= profit.high:
-                text += " The intervals overlap, so neither is shown to earn more."
-            yield Card("Best cut-off", best.policy, text)
+        yield _unknown_card(audited)
+    if audited.cuts and audited.decided.alpha is not None:
+        yield _cut_card(audited)
     found = audited.verification
     text = (
         f"{counted(found.n_decisions, 'decision')} made again from the record, with the same "
@@ -273,37 +227,70 @@ def _cards(audited: Audited) -> Iterator[Card]:
     yield Card("Record", "fits" if found.ok else "broken", text, "green" if found.ok else "red")
 
 
-def _groups_not_shown(groups: GroupAudit, alpha: float) -> str | None:
-    """Return for which groups α is not shown to be kept; None if there is no group."""
-    rows = [r for r in groups.measured if r.group and r.measure == "false_discovery_rate"]
-    names = [f"{row.attribute} {row.group}" for row in rows if not row.high <= alpha]
-    return first_of(names) if rows else None
+def _mistakes_card(audited: Audited) -> Card:
+    decided, outcomes = audited.decided, audited.summary.outcomes
+    fdr, alpha = decided.of("false_discovery_rate"), decided.alpha
+    text = f"of the accepted are bad: {measured_range(fdr)} at all times."
+    if outcomes.pending:
+        text += f" {counted(outcomes.pending, 'outcome')} pending."
+    if alpha is not None:
+        text += f" The bound α is {percent(alpha)}."
+        rates = {
+            f"{row.attribute} {row.group}": row.rate
+            for row in audited.groups.measured
+            if row.group and row.measure == "false_discovery_rate" and row.rate is not None
+        }
+        above = [name for name, rate in rates.items() if judge(rate, alpha) != "kept"]
+        if above:
+            text += f" Not shown to be kept for {first_of(above)}."
+    return Card("Mistakes", percent(fdr.value), text, _LIGHTS[decided.verdict_code])
 
 
 def _group_card(audited: Audited) -> Card:
-    findings = audited.groups.findings
-    if not findings:
+    if not audited.groups.findings:
         return Card("Groups", "–", "No protected attribute was compared.")
     real = audited.real_gaps
     if real:
-        return Card("Groups", counted(len(real), "real gap"), real[0].sentence, "amber")
-    explained = [one for one in findings if one.answer == "selection"]
-    text = "No gap is more than chance and selection explain."
-    if explained:
-        text = explained[0].sentence
+        return Card("Groups", counted(len(real), "real gap"), finding(real[0]), "amber")
+    explained = [finding(one) for one in audited.groups.findings if one.answer == "selection"]
+    text = [*explained, "No gap is more than chance and selection explain."][0]
     return Card("Groups", "no real gap", text, "green")
 
 
-def _unknown_card(found: UnknownMap) -> Card:
-    if not found.unknown:
-        text = f"Every slice of applicants has {found.needed} known outcomes or more."
-        return Card("Unknown", "none", text, "green")
-    n = sum(one.n_people for one in found.unknown)
-    text = (
-        f"of applicants: fewer than {found.needed} outcomes of people like them are known. About "
-        f"others the record can say something."
+def _unknown_card(audited: Audited) -> Card:
+    found, open_ = audited.unknown, audited.not_identified
+    assert found is not None
+    text = ""
+    if found.unknown:
+        text = f"have fewer than {found.needed} known outcomes of people like them. "
+    if open_:
+        text += f"Not identified: {first_of([one.policy for one in open_])}."
+    value = _unknown_share(found) if found.unknown else ""
+    if not value and open_:
+        value = f"{len(open_)} of {counted(len(audited.policies), 'policy', 'policies')}"
+    if not value:
+        return Card("Unknown", "none", found.verdict(), "green")
+    return Card("Unknown", value, text.strip(), "amber")
+
+
+def _cut_card(audited: Audited) -> Card:
+    currency, own, best = audited.summary.currency, audited.decided.of("profit"), audited.best_cut
+    if best is None:
+        earned = shown("profit", own.value, currency)
+        text = f"No cut-off is shown to keep α. As decided: {earned} per applicant."
+        return Card("Best cut-off", "none", text)
+    profit = best.of("profit")
+    earns, earned = (
+        f"{shown('profit', row.value, currency)} ({measured_range(row, currency)})"
+        for row in (profit, own)
     )
-    return Card("Unknown", percent(n / found.n_people), text, "amber")
+    text = (
+        f"would earn most of the cut-offs that are shown to keep α: {earns} per applicant; as "
+        f"decided: {earned}."
+    )
+    if profit.low <= own.high and own.low <= profit.high:
+        text += " The intervals overlap, so neither is shown to earn more."
+    return Card("Best cut-off", best.policy, text)
 
 
 # Sections
@@ -314,12 +301,12 @@ def _groups(audited: Audited) -> Section:
     if not found.findings:
         return Section("groups", "Groups")
     note = (
-        "As recorded: among the accepted, as the usual report has it. Corrected: weighted by the "
-        "probability of acceptance, with an interval that is right at all times for all groups "
-        "together. Without assumptions: outcomes that are not known are all good, or all bad."
+        "Corrected: weighted by the probability of acceptance, with an interval that is right at "
+        "all times for all groups together. Without assumptions: outcomes that are not known are "
+        "all good, or all bad."
     )
     caption = "Groups as recorded, corrected for selection, and without assumptions."
-    parts: list[Part] = [[one.sentence for one in found.findings]]
+    parts: list[Part] = [[finding(one) for one in found.findings]]
     parts.append(Figure("figure-groups", plot.group_audit(found), caption))
     titles = ["Group", "Corrected", "As recorded", "Without assumptions", "Applied", "Outcomes"]
     for attribute, measure in dict.fromkeys((r.attribute, r.measure) for r in found.measured):
@@ -328,22 +315,13 @@ def _groups(audited: Audited) -> Section:
         rows: list[list[Cell]] = []
         for row in found.measured:
             if row.measure == measure and row.attribute in ("", attribute):
-                recorded, corrected, interval, bounds = group_texts(row)
+                recorded, corrected, interval, bounds = group_cells(row)
                 numbers = f"{row.n_people:,}", f"{row.n_outcomes:,}"
                 rows.append([row.group or "all", (corrected, interval), recorded, bounds, *numbers])
-        parts.append(Table(f"{GROUP_MEASURES[measure]}, by {attribute}", note, titles, rows))
+        title = f"{MEASURES[measure].capitalize()}, by {attribute}"
+        parts.append(Table(title, note, titles, rows))
         note = ""
     return Section("groups", "Groups", _group_card(audited).text, parts)
-
-
-def group_texts(row: GroupMeasure) -> list[str]:
-    """Write a measure as recorded, corrected, its interval and its bounds, in few words."""
-    recorded, corrected, interval, bounds = row.texts()
-    return [recorded, corrected.partition(":")[0].lower(), interval, bounds]
-
-
-def _plain_range(low: float, high: float) -> str:
-    return shown_range("", low, high)
 
 
 def _policies(audited: Audited) -> Section:
@@ -359,10 +337,9 @@ def _policies(audited: Audited) -> Section:
         rows.append([*cells, f"{outcomes:,}", f"{worth:,.0f}"])
     titles = ["Policy", "Accepted", "Mistakes", "Profit per applicant", "Outcomes", "Worth"]
     note = (
-        "Estimates are self-normalised; the tables of the pack have the other estimators. Small "
-        "print: intervals of one measure hold at all times for all policies together, or bounds "
-        "where a policy is not identified. Outcomes: known ones of applicants that the policy may "
-        "accept. Worth: as many of equal weight would say as much."
+        "Small print: intervals hold at all times for all policies together, or bounds if a policy "
+        "is not identified. Outcomes: known ones of applicants that the policy may accept. Worth: "
+        "as many of equal weight would say as much."
     )
     table = Table("Policies", note, titles, rows)
     parts: list[Part] = []
@@ -408,14 +385,19 @@ def _unknown(audited: Audited) -> Section:
         for one in found.slices
     ]
     note = (
-        f"Every applicant of all rounds is in one slice. A slice is unknown with under "
-        f"{found.needed} known outcomes. Chance: the mean probability of acceptance. Cost: the "
-        f"expected loss on bad applicants until enough outcomes are known; with under {SMALL} of "
-        f"them, a model of all known outcomes says how many are bad. Rounds: until then, if a "
-        f"tenth of the slice were accepted."
+        f"A slice is unknown with under {found.needed} known outcomes. Chance: the mean "
+        f"probability of acceptance. Cost: the expected loss on bad applicants until enough "
+        f"outcomes are known; with under {SMALL} of them, a model of all known outcomes says how "
+        f"many are bad. Rounds: until then, if a tenth of the slice were accepted."
     )
     table = Table("Slices", note, [*rows[0]], [[*row.values()] for row in rows])
-    return Section("unknown", "Unknown applicants", found.verdict(), [table])
+    parts: list[Part] = [table]
+    if audited.not_identified:
+        names = ", ".join(one.policy for one in audited.not_identified)
+        parts.append(
+            f"Not identified, as they would accept applicants who had hardly any chance: {names}."
+        )
+    return Section("unknown", "Unknown applicants", found.verdict(), parts)
 
 
 def _calibration(audited: Audited) -> Section:
@@ -425,7 +407,7 @@ def _calibration(audited: Audited) -> Section:
         [
             f"{part.least:.3g} to {part.most:.3g}",
             percent(part.score),
-            (_good(part), _plain_range(part.low, part.high)),
+            (_good(part), shown_range("", part.low, part.high)),
             percent(part.recorded),
             f"{part.n_people:,}",
             f"{part.n_outcomes:,}",
@@ -433,10 +415,7 @@ def _calibration(audited: Audited) -> Section:
         for part in audited.calibration
     ]
     titles = ["Scores", "Mean score", "Good, corrected", "Good as recorded", "Applied", "Outcomes"]
-    note = (
-        "Ranges have equal numbers of applicants. Corrected: the share of good among all "
-        "applicants with such scores, weighted by the probability of acceptance."
-    )
+    note = "Corrected: the share of good among all applicants with such scores."
     caption = "A point on the dashed line: as many are good as the score says."
     drawn = plot.calibration(audited.calibration)
     n = counted(len(audited.calibration), "range")
@@ -458,10 +437,10 @@ def _drift(audited: Audited) -> Section:
     rows: list[list[Cell]] = [
         [
             f"{row.round}",
-            (percent(row.bad), _plain_range(row.bad_low, row.bad_high)),
+            (percent(row.bad), shown_range("", row.bad_low, row.bad_high)),
             percent(row.accepted),
             percent(row.score),
-            f"{row.stability:.3f}",
+            "–" if math.isnan(row.stability) else (f"{row.stability:.3f}", f"since {row.since}"),
             f"{row.n_people:,}",
             f"{row.n_outcomes:,}",
         ]
@@ -469,19 +448,21 @@ def _drift(audited: Audited) -> Section:
     ]
     titles = ["Round", "Mistakes", "Accepted", "Mean score", "Stability", "Applied", "Outcomes"]
     note = (
-        "Stability: the population stability index of scores against the first round; below 0.1 is "
-        "usually called stable, above 0.25 changed. A score moves if applicants do, and if the "
-        "program learns. Mistakes: among known outcomes of the round, with a 95 % interval for one "
-        "look."
+        "Stability: the population stability index of scores against the first round with the same "
+        "ranking; below 0.1 is usually called stable, above 0.25 changed."
     )
-    worst = max(audited.drift, key=lambda row: row.stability)
-    brief = (
-        f"The largest stability index of scores is {worst.stability:.2f}, in round {worst.round}; "
-        f"above 0.25 they have changed."
-    )
-    caption = "By round. A program learns, so its scores may move although applicants do not."
+    compared = [row for row in audited.drift if not math.isnan(row.stability)]
+    brief = "No two rounds have the same ranking, so their scores cannot be compared."
+    if compared:
+        worst = max(compared, key=lambda row: row.stability)
+        brief = (
+            f"The largest stability index of scores is {worst.stability:.2f}, in round "
+            f"{worst.round}; above {_CHANGED} they have changed."
+        )
     drawn = plot.drift(audited.drift, alpha=audited.decided.alpha)
-    parts: list[Part] = [Figure("figure-drift", drawn, caption)]
+    parts: list[Part] = [
+        Figure("figure-drift", drawn, "Mistakes, acceptances and scores by round.")
+    ]
     return Section("drift", "Drift", brief, [*parts, Table("Rounds", note, titles, rows)])
 
 
@@ -497,13 +478,17 @@ def _verification(audited: Audited) -> Section:
 
 
 def _limits(audited: Audited) -> Section:
-    stated = [text for one in audited.policies.values() for text in one.assumptions]
-    assumptions = list(dict.fromkeys([*stated, *audited.groups.assumptions]))
     parts: list[Part] = [
         "What the record cannot say:",
         list(LIMITS),
         "What must hold for intervals:",
-        assumptions,
+        stated(audited),
     ]
     brief = "What the record cannot say, and what must hold for intervals."
     return Section("limits", "Limits", brief, parts)
+
+
+def stated(audited: Audited) -> list[str]:
+    """Return what must hold for intervals, each sentence once."""
+    of_policies = [text for one in audited.policies.values() for text in assumptions(one)]
+    return list(dict.fromkeys([*of_policies, *assumptions(audited.groups)]))
