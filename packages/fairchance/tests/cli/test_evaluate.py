@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,16 @@ from cli.lender_files import call, done, refused
 from fairchance.audit import DecisionLog
 from fairchance.audit import evaluate as judge
 from fairchance.ledger import Program
+from golden import transcript
 
-NAMED = ("--accepted", "took", "--propensity", "p", "--outcome", "good", "--round", "t")
+
+def columns(*texts):
+    return [word for text in texts for word in ("--column", text)]
+
+
+NAMED = columns("accepted=took", "propensity=p", "outcome=good", "round=t")
+SCORED = columns("score=s")
+BY_SEX = columns("group=sex")
 POLICY = ("--policy", "score >= 0.7")
 
 
@@ -124,8 +133,18 @@ def test_files_of_all_kinds_give_what_the_function_gives(ending):
         f"log.{ending}", index=False
     )
     (one,) = done(
-        *("evaluate", "--log", f"log.{ending}", *NAMED, "--score", "s", "--group", "sex"),
-        *("--feature", "income", "--policy", "s >= 0.7", "--alpha", 0.2, "--gain", 3, "--loss", 5),
+        *("evaluate", "--log", f"log.{ending}", *NAMED, *SCORED, *BY_SEX),
+        *(
+            *columns("feature=income"),
+            "--policy",
+            "s >= 0.7",
+            "--alpha",
+            0.2,
+            "--gain",
+            3,
+            "--loss",
+            5,
+        ),
     )["policies"]
     log = DecisionLog(
         table["took"] == "yes",
@@ -141,15 +160,24 @@ def test_files_of_all_kinds_give_what_the_function_gives(ending):
         assert (row["measure"], row["group"]) == (ours.measure, ours.group)
         for name in ("value", "low", "high", "least", "most"):
             assert row[name] == pytest.approx(getattr(ours, name)), (row["measure"], name)
-    assert one["verdict"].startswith("s ≥ 0.7: it would accept ")
+    assert (one["policy"], one["verdict_code"]) == ("s ≥ 0.7", wanted.verdict_code)
 
 
 def test_json_is_complete_and_the_files_agree_with_it(log):
-    words = ("evaluate", "--log", "log.csv", *NAMED, "--score", "s", "--group", "sex")
+    words = ("evaluate", "--log", "log.csv", *NAMED, *SCORED, *BY_SEX)
     words += ("--policy", "s >= 0.7", "--policy", "income >= 1")
     result = done(*words, "-o", "all.json")
     assert json.loads(Path("all.json").read_text()) == result["policies"]
-    keys = {"policy", "verdict", "identified", "measured", "gaps", "diagnostics", "sensitivity"}
+    keys = {
+        "policy",
+        "verdict",
+        "verdict_code",
+        "identified",
+        "measured",
+        "gaps",
+        "diagnostics",
+        "sensitivity",
+    }
     keys |= {"first_round", "last_round", "n_people", "n_outcomes", "alpha", "confidence"}
     assert keys <= set(result["policies"][0])
     rows = [
@@ -168,14 +196,19 @@ def test_json_is_complete_and_the_files_agree_with_it(log):
         assert [row[4] for row in got] == pytest.approx([row[4] for row in rows])
 
 
-def test_text_says_the_verdict_first_and_assumptions_last(log):
-    result = call("evaluate", "--log", "log.csv", *NAMED, "--score", "s", *POLICY, "--group", "sex")
-    assert result.exit_code == 0, result.stderr
-    lines = result.stdout.splitlines()
-    assert lines[0].startswith("score ≥ 0.7: it would accept ")
-    for words in ("interval at all times", "self-normalised", "Groups by sex", "smallest ratio"):
-        assert words in result.stdout
-    assert "An interval is for the true value" in lines[-1]
+def test_what_is_printed(log, url, golden):
+    never = log["s"] < 0.3
+    log.loc[never, ["p", "took", "good"]] = [0.0, "no", np.nan]
+    log.to_csv("log.csv", index=False)
+    file = shlex.join(["evaluate", "--log", "log.csv", *NAMED, *SCORED, *BY_SEX, "--alpha", "0.2"])
+    golden(
+        "evaluate",
+        transcript(
+            f"evaluate {url} --policy 'score >= 0.85'",
+            f"{file} --policy 's >= 0.7' --policy 's >= 0.1'",
+            "evaluate --log none.csv --policy 'score >= 0.85'",
+        ).replace(url, "sqlite:///lender.db"),
+    )
 
 
 def test_several_policies_share_the_error(log):
@@ -191,35 +224,11 @@ def test_not_identified_has_bounds_and_no_number():
     never = table["s"] < 0.3
     table.loc[never, ["p", "took", "good"]] = [0.0, "no", np.nan]
     table.to_csv("log.csv", index=False)
-    words = ("evaluate", "--log", "log.csv", *NAMED, "--score", "s", "--policy", "s >= 0.1")
+    words = ("evaluate", "--log", "log.csv", *NAMED, *SCORED, "--policy", "s >= 0.1")
     (one,) = done(*words)["policies"]
     fdr = measures(one)["false_discovery_rate"]
-    assert (one["identified"], fdr["value"], fdr["note"]) == (False, None, "Not identified.")
+    assert (one["identified"], fdr["value"], fdr["reason"]) == (False, None, "not_identified")
     assert 0 < fdr["least"] < fdr["most"] < 1
-    text = call(*words).stdout
-    assert "Not identified: the log hardly covers " in text
-    assert "if all uncovered are good, bad" in text
-    assert "Estimators" not in text
-
-
-def test_estimated_probabilities_give_no_interval_and_a_sensitivity(log):
-    words = ("evaluate", "--log", "log.csv", *NAMED, "--estimated", "--alpha", 0.3)
-    (one,) = done(*words, "--policy", "income >= -0.5")["policies"]
-    assert all(row["low"] is None for row in one["measured"])
-    assert one["sensitivity"]["gamma"] > 1
-    assert "hidden selection" in call(*words, "--policy", "income >= -0.5").stdout
-
-
-def test_a_file_without_probabilities_gets_estimates(log):
-    log.drop(columns="p").to_csv("log.csv", index=False)
-    words = ("evaluate", "--log", "log.csv", "--accepted", "took", "--outcome", "good")
-    words += ("--feature", "income", "--policy", "income >= 0.5")
-    assert "'propensity'" in refused(*words)
-    (one,) = done(*words, "--estimated")["policies"]
-    fdr = measures(one)["false_discovery_rate"]
-    assert fdr["low"] is None
-    rows = log[(log["income"] >= 0.5) & log["good"].notna()]  # nearly all of them are accepted
-    assert fdr["value"] == pytest.approx(1 - rows["good"].mean(), abs=0.01)
 
 
 def test_pending_outcomes_are_cut_or_the_worst(log):
@@ -233,7 +242,7 @@ def test_pending_outcomes_are_cut_or_the_worst(log):
     assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
     log.loc[log.index[log["good"].notna()][0], "good"] = np.nan  # not even round 1 is complete
     log.to_csv("log.csv", index=False)
-    assert "--pending worst" in refused(*words)
+    assert "--pending" in refused(*words)
 
 
 def test_words_of_our_decisions_are_truth_values(log):
@@ -243,21 +252,14 @@ def test_words_of_our_decisions_are_truth_values(log):
     assert done(*words)["policies"][0]["measured"] == wanted["policies"][0]["measured"]
 
 
-def test_a_profit_without_gain_and_loss_says_what_it_counts(log):
-    words = ("evaluate", "--log", "log.csv", *NAMED, "--policy", "income >= 0.5")
-    assert "counts 1 for a good acceptance and −1 for a bad one" in call(*words).stdout
-    assert "counts 1" not in call(*words, "--gain", 200, "--loss", 500).stdout
-
-
 def test_rounds_that_contradict_each_other_are_in_the_verdict(log):
     late = (log["t"] > 3) & log["good"].notna()
     log.loc[late, "good"] = 0
     log.to_csv("log.csv", index=False)
     words = ("evaluate", "--log", "log.csv", *NAMED, "--policy", "income >= 0.5")
     (one,) = done(*words)["policies"]
-    assert measures(one)["false_discovery_rate"]["low"] is None
-    assert "applicants or the policy must have changed" in one["verdict"]
-    assert one["verdict"] in call(*words).stdout
+    fdr = measures(one)["false_discovery_rate"]
+    assert (fdr["low"], fdr["reason"]) == (None, "contradiction")
 
 
 def test_a_named_good_outcome(log):
@@ -275,11 +277,10 @@ def test_a_named_good_outcome(log):
 def test_a_group_of_one_person_is_too_small(log):
     log.loc[0, "sex"] = "x"
     log.to_csv("log.csv", index=False)
-    words = ("evaluate", "--log", "log.csv", *NAMED, "--group", "sex", "--policy", "income >= 0")
+    words = ("evaluate", "--log", "log.csv", *NAMED, *BY_SEX, "--policy", "income >= 0")
     row = measures(done(*words)["policies"][0], "x")["false_discovery_rate"]
     assert row["value"] is None
-    assert row["note"].startswith("Too small: ")
-    assert "too small" in call(*words).stdout
+    assert row["reason"] == "too_few_people"
 
 
 # Bad input
@@ -328,16 +329,13 @@ def test_a_log_without_outcomes_is_refused(log):
 )
 def test_a_policy_is_never_run(log, folder, text):
     said = refused("evaluate", "--log", "log.csv", *NAMED, "--policy", text)
-    assert "a column, a comparison and a number" in said
     assert repr(text) in said
     assert not (folder / "pwned").exists()
 
 
 def test_a_policy_on_text_is_refused(log):
     words = ("evaluate", "--log", "log.csv", *NAMED, "--policy")
-    said = refused(*words, "sex == f")
-    assert "text cannot be compared" in said
-    assert "'sex == f'" in said
+    assert "'sex == f'" in refused(*words, "sex == f")
     assert "'sex'" in refused(*words, "sex >= 1")
 
 
@@ -355,17 +353,17 @@ def test_a_policy_on_a_column_that_the_log_lacks(log):
         (("--log", "none.csv", *POLICY), "none.csv"),
         (("--log", "log.txt", *POLICY), ".csv"),
         (("--log", "log.csv", *NAMED, *POLICY, "--ledger", "sqlite:///x.db"), "--log reads a file"),
-        ((*NAMED, *POLICY), "name it with --log"),
+        ((*NAMED, *POLICY), "--log"),
+        (("--log", "log.csv", "--column", "took=yes", *POLICY), "'took=yes'"),
         (POLICY, "needs a ledger"),
         (("--log", "log.csv", *NAMED, *POLICY, "--gain", 3), "give both"),
         (("--log", "log.csv", *NAMED, *POLICY, "--gain", -3, "--loss", 1), "gain=-3"),
         (("--log", "log.csv", *NAMED, *POLICY, "--alpha", 2), "got 2"),
-        (("--log", "log.csv", *NAMED, *POLICY, "--confidence", 1), "got 1"),
         (("--log", "log.csv", *NAMED, *POLICY, "--pending", "good"), "'good'"),
         (("--log", "log.csv", *NAMED, *POLICY, "-o", "out.txt"), "'out.txt'"),
         (("--log", "log.csv", *NAMED, *POLICY, "-o", "no/out.csv"), "'no/out.csv'"),
         (("--log", "log.csv", *NAMED, *POLICY, "-o", "log.csv"), "would replace the log"),
-        (("--log", "log.csv", *NAMED, "--group", "gender", *POLICY), "'gender'"),
+        (("--log", "log.csv", *NAMED, *columns("group=gender"), *POLICY), "'gender'"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(log, arguments, words):
@@ -438,14 +436,22 @@ def test_a_model_that_does_not_fit_the_log(log, fit):
         log.assign(income="high").to_csv("log.csv", index=False)
     if fit == "no classifier":
         model = StandardScaler().fit(X)
-    words = ("evaluate", "--log", "log.csv", *NAMED, "--feature", "income", "--trained-through", 0)
+    words = (
+        "evaluate",
+        "--log",
+        "log.csv",
+        *NAMED,
+        *columns("feature=income"),
+        "--trained-through",
+        0,
+    )
     assert "challenger" in refused(*words, "--challenger", saved(model))
 
 
 def test_a_challenger_fitted_to_an_array_reads_the_named_features(log):
     model = LogisticRegression().fit(log[["s", "income"]].to_numpy(), log["s"] > 0.5)
     words = ("evaluate", "--log", "log.csv", *NAMED, "--trained-through", 0)
-    words += ("--feature", "s", "--feature", "income", "--challenger", saved(model))
+    words += (*columns("feature=s", "feature=income"), "--challenger", saved(model))
     rate = measures(done(*words)["policies"][0])["selection_rate"]["value"]
     assert rate == pytest.approx(model.predict(log[["s", "income"]].to_numpy()).mean())
 
@@ -462,7 +468,7 @@ def test_names_in_tables_are_no_formulas(log):
     log["=1+1"] = log["income"]
     log["sex"] = "=cmd|x"
     log.to_csv("log.csv", index=False)
-    words = ("evaluate", "--log", "log.csv", *NAMED, "--group", "sex", "--policy", "=1+1 >= 0.5")
+    words = ("evaluate", "--log", "log.csv", *NAMED, *BY_SEX, "--policy", "=1+1 >= 0.5")
     done(*words, "-o", "out.csv")
     text = Path("out.csv").read_text(encoding="utf-8")
     assert '"\'=1+1 ≥ 0.5"' in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -162,12 +162,6 @@ Groups = Annotated[
     typer.Option("--groups/--no-groups", help="Count groups too, if you are allowed to read them."),
 ]
 
-# What messages about a log ask for in Python, and the options that are it in a shell.
-LOG_OPTIONS = {
-    "pending='worst'": "--pending worst",
-    "with pos_label": "with --pos-label",
-    "with features": "with --feature",
-}
 _TRACEBACK = "FAIRCHANCE_TRACEBACK"  # a variable: print where an unexpected error arose
 # Packages of extras, by the names under which they are imported.
 _PACKAGES = {
@@ -240,15 +234,10 @@ def not_installed_message(command: str, error: ModuleNotFoundError) -> str:
 
 
 @contextmanager
-def errors(json: bool, options: Mapping[str, str] | None = None) -> Iterator[None]:
+def errors(json: bool) -> Iterator[None]:
     """Print an error as one sentence on standard error, and exit with its code.
 
-    Parameters
-    ----------
-    json
-        Whether to print it as JSON too: a word for its kind, the option and the message.
-    options
-        Words of the library's messages that are options of this command.
+    As JSON it is printed, too: a word for its kind, the option and the message.
     """
     try:
         yield
@@ -259,8 +248,6 @@ def errors(json: bool, options: Mapping[str, str] | None = None) -> Iterator[Non
         raise SystemExit(130) from None
     except Exception as error:
         code, message = _code_and_message(error)
-        for words, option in (options or {}).items():
-            message = message.replace(words, option)
         if json:
             option = _flag(error) if isinstance(error, InputError) else ""
             print_json({"error": {"code": code, "option": option or None, "message": message}})

@@ -94,7 +94,8 @@ def good_outcome(labels: list[Any], pos_label: Any) -> Any:
     if pos_label is None and tuple(labels) not in _PAIRS:
         raise InputError(
             f"the outcomes are {' and '.join(map(repr, labels))}, and which one is good is not "
-            f"obvious; name it with pos_label."
+            f"obvious; name it with {{option}}.",
+            option="pos_label",
         )
     return labels[-1] if pos_label is None else pos_label
 

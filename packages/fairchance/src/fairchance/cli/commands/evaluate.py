@@ -11,7 +11,6 @@ import typer
 
 from fairchance.cli.files.tables import check_apart, check_writable, ledger_files
 from fairchance.cli.options import (
-    LOG_OPTIONS,
     Groups,
     Json,
     MaybeLedgerUrl,
@@ -66,31 +65,12 @@ def evaluate(
             help="Decisions in a .csv, .parquet or .xlsx file, instead of a ledger.",
         ),
     ] = None,
-    accepted: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="With --log: who was accepted.")
-    ] = None,
-    propensity: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="With --log: with which probability each one was."),
-    ] = None,
-    outcome: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="With --log: outcomes; empty while pending."),
-    ] = None,
-    group: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="With --log: a protected attribute; may be repeated."),
-    ] = None,
-    round_: Annotated[
-        str | None, typer.Option("--round", metavar="COLUMN", help="With --log: the round.")
-    ] = None,
-    score: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="With --log: the recorded score.")
-    ] = None,
-    feature: Annotated[
+    column: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="COLUMN", help="With --log: a column that models may use; may be repeated."
+            metavar="ROLE=NAME",
+            help="With --log: the column that is accepted, propensity, outcome, round, score, "
+            "group or feature, unless export wrote the file; may be repeated.",
         ),
     ] = None,
     pos_label: Annotated[
@@ -101,14 +81,6 @@ def evaluate(
             "and 0.",
         ),
     ] = None,
-    estimated: Annotated[
-        bool,
-        typer.Option(
-            "--estimated",
-            help="With --log: the probabilities were estimated, so something that the log does not "
-            "show may have decided; without --propensity, estimate them from --feature columns.",
-        ),
-    ] = False,
     alpha: Annotated[
         float | None,
         typer.Option(help="A bound on mistakes to compare with; default the program's."),
@@ -120,9 +92,6 @@ def evaluate(
     loss: Annotated[
         float | None, typer.Option(help="Loss from a bad accepted applicant; the same.")
     ] = None,
-    confidence: Annotated[
-        float, typer.Option(help="Of all intervals of one measure, over policies, together.")
-    ] = 0.95,
     pending: PendingOutcomes = "cut",
     groups: Groups = True,
     trusted: Trusted = None,
@@ -143,20 +112,15 @@ def evaluate(
 
     Example: fairchance evaluate sqlite:///lender.db --policy 'score >= 0.85'
     """
-    with errors(json, LOG_OPTIONS):
+    with errors(json):
         from fairchance.cli.files.logs import LogColumns, read_log  # noqa: PLC0415 - slow to import
 
-        names = LogColumns(
-            accepted, propensity, outcome, round_, score, tuple(group or ()), tuple(feature or ())
-        )
+        names = LogColumns.parse(column or ())
         _check_options(out, json, challenger, trained_through)
-        policies, own = rules(policy, score), _utility(gain, loss)
+        policies, own = rules(policy, names.score), _utility(gain, loss)
         if log is None:
-            if names.named or estimated:
-                raise InputError(
-                    "--accepted, --propensity, --outcome, --group, --round, --score, --feature and "
-                    "--estimated are about a file; name it with --log."
-                )
+            if column:
+                raise InputError("--column is about a file; name it with --log.")
             source = _of_ledger(place, ledger, program, groups, trusted, out, json)
         else:
             if place or ledger or program:
@@ -166,7 +130,7 @@ def evaluate(
                 )
             check_apart("the estimates", out or "-", "the log", [log])
             with progress("reading decisions", json):
-                source = _Source(read_log(log, names, pos_label=pos_label, estimated=estimated))
+                source = _Source(read_log(log, names, pos_label=pos_label))
         if challenger is not None:
             good = source.good if pos_label is None else (pos_label,)
             name = f"{challenger.name} ≥ {threshold:g}"
@@ -183,7 +147,6 @@ def evaluate(
                 policies,
                 utility=utility,
                 alpha=source.alpha if alpha is None else alpha,
-                confidence=confidence,
                 pending=cast(Any, pending),
             )
         if out is not None:
@@ -193,8 +156,8 @@ def evaluate(
         print_json({"policies": judged, "written": out})
     else:
         console = Console(stderr=out == "-")
-        units = evaluations.UNITS if utility is None else ""
-        evaluations.print_evaluations(console, [*found.values()], source.currency, units)
+        units = utility is None
+        evaluations.print_evaluations(console, [*found.values()], source.currency, units=units)
         if out not in (None, "-"):
             console.print(f"Estimates: {out}", soft_wrap=True)
 

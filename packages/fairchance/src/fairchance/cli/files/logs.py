@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from fairchance.words import shortened
 __all__ = ["LogColumns", "read_log", "read_model"]
 
 _GROUP = "group."  # how ``fairchance export`` begins the names of group columns
+_ROLES = ("accepted", "propensity", "outcome", "round", "score")
 _EXPORTED = ("region", "override", "outcome")  # its columns of words that may be empty
 
 
@@ -36,15 +37,38 @@ class LogColumns:
     groups: Sequence[str] = ()
     features: Sequence[str] = ()
 
+    @staticmethod
+    def parse(texts: Iterable[str]) -> LogColumns:
+        """Return the columns of texts such as ``accepted=took``.
+
+        Examples
+        --------
+        >>> LogColumns.parse(["score=s", "group=sex"]).groups
+        ('sex',)
+        """
+        one: dict[str, str] = dict.fromkeys(_ROLES, "")
+        several: dict[str, list[str]] = {"group": [], "feature": []}
+        for text in texts:
+            role, _, name = (part.strip() for part in text.partition("="))
+            if not name or role not in {*one, *several}:
+                known = ", ".join((*one, *several))
+                raise InputError(f"a column is one of {known}, as in score=rating, got {text!r}.")
+            if role in several:
+                several[role].append(name)
+            else:
+                one[role] = name
+        named = {role: name for role, name in one.items() if name}
+        return LogColumns(
+            **named, groups=tuple(several["group"]), features=tuple(several["feature"])
+        )
+
     @property
     def named(self) -> bool:
         """Whether any column is named."""
         return any(vars(self).values())
 
 
-def read_log(
-    path: str, columns: LogColumns, *, pos_label: str | None = None, estimated: bool = False
-) -> DecisionLog:
+def read_log(path: str, columns: LogColumns, *, pos_label: str | None = None) -> DecisionLog:
     """Read a log from a table in a file; that of ``fairchance export`` needs no column names.
 
     Parameters
@@ -55,25 +79,22 @@ def read_log(
         The names of its columns.
     pos_label
         The good outcome, as text.
-    estimated
-        Whether the probabilities were estimated; a file without them gets estimates.
     """
     source = file_name(path)
     accepted, outcome = columns.accepted or "accepted", columns.outcome or "outcome"
     texts = [*columns.groups, *([] if pos_label is None else [outcome])]
     table = read_table(path, (*texts, *([] if columns.named else _EXPORTED)))
     exported = not columns.named and {*_EXPORTED, "erased"} <= {*table.column_names}
-    if exported and (estimated or pos_label is not None):
+    if exported and pos_label is not None:
         raise InputError(
-            f"{source} was written by fairchance export, so its probabilities are logged and its "
-            f"outcomes are good and bad; leave out --estimated and --pos-label."
+            f"{source} was written by fairchance export, so its outcomes are good and bad; leave "
+            f"out {{option}}.",
+            option="pos_label",
         )
     if exported:
         groups = [name for name in table.column_names if name.startswith(_GROUP)]
         return DecisionLog.from_frame(as_text(table, groups, source))
-    propensity: str | None = columns.propensity or "propensity"
-    if estimated and columns.propensity is None and propensity not in table.column_names:
-        propensity = None
+    propensity = columns.propensity or "propensity"
     named = (accepted, propensity, outcome, columns.round, columns.score)
     wanted = (*(name for name in named if name is not None), *columns.groups, *columns.features)
     check_there(table, wanted, source)
@@ -87,7 +108,6 @@ def read_log(
         round=columns.round,
         score=columns.score,
         features=list(columns.features) or None,
-        estimated=estimated,
         pos_label=pos_label,
     )
 
