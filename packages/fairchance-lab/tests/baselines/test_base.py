@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from fairchance.errors import InputError, UnknownIdError
-from fairchance_lab.baselines.base import Baseline, Verdict
+from fairchance_lab.baselines.base import Baseline, Decided
 
 
 class Coin(Baseline):
@@ -32,7 +32,7 @@ class Coin(Baseline):
 
 
 class Failing(Coin):
-    def _decide(self, batch) -> Verdict:
+    def _decide(self, batch) -> Decided:
         raise RuntimeError("no decision")
 
 

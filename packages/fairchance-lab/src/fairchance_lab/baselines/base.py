@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,11 +32,11 @@ __all__ = [
     "PAPER",
     "RELEASED",
     "Baseline",
+    "Decided",
     "Floats",
     "Labelled",
     "Sources",
     "Unlabelled",
-    "Verdict",
     "beyond_group",
 ]
 
@@ -116,7 +116,7 @@ def beyond_group(X: Floats, group: NDArray[np.intp]) -> NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Decided:
     """Decisions of a baseline on a batch, in the order of its rows.
 
     Attributes
@@ -137,12 +137,22 @@ class Verdict:
     columns: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
+@dataclass(eq=False, repr=False)
 class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the methods to compare with.
 
-    A subclass has ``_start``, ``_learn`` and ``_probabilities``, and the parameters
-    ``group_as_feature``, ``pos_label`` and ``random_state``. ``settings`` names the ways in which a
+    A subclass has ``_start``, ``_learn`` and ``_probabilities``. Its fields are its parameters: a
+    dataclass has the ``__init__`` that scikit-learn wants. ``settings`` names the ways in which a
     method with a cost or a threshold is run: as published, and aligned with the break-even point.
+
+    Parameters
+    ----------
+    group_as_feature
+        Append the group to the features.
+    pos_label
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
+    random_state
+        Seed.
 
     Attributes
     ----------
@@ -170,14 +180,10 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     sources: ClassVar[Sources] = {}
     _encode: ClassVar[str] = "this method takes numbers only, so encode them before"
 
-    group_as_feature: bool
-    pos_label: Any
-    random_state: Any
-    _intake: Intake
-    _store: PeopleStore
-    _news: bool
-    _round: int
-    _seed: int
+    _: KW_ONLY
+    group_as_feature: bool = False
+    pos_label: Any = None
+    random_state: Any = None
 
     @classmethod
     def setting(cls, name: str, **options: Any) -> Self:
@@ -231,6 +237,26 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
         return self
+
+    def _begin(self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any) -> None:
+        self._intake = Intake(
+            raw=False,
+            allow_missing=False,
+            group_as_feature=self.group_as_feature,
+            pos_label=self.pos_label,
+        )
+        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        self.classes_ = self._intake.classes
+        self.groups_ = self._intake.groups
+        self._seed = seed_of(self.random_state)
+        self._round = 0
+        self._news = False
+        self._store = PeopleStore(
+            columns={"propensity": np.nan, **self._extra_columns}, keep_rejected=True
+        )
+        self._record(history, history.accepted, {}, history.outcome)
+        self._intake.passed(history)
+        self._start(history)
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch, after learning from outcomes that have come since the last one."""
@@ -302,10 +328,10 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         """Return what people are compared by; their probability of acceptance unless overridden."""
         return self._probabilities(people)
 
-    def _decide(self, batch: Batch) -> Verdict:
+    def _decide(self, batch: Batch) -> Decided:
         """Decide by one coin per applicant; methods with dependent decisions override this."""
         p = self._probabilities(batch)
-        return Verdict(coin_flips(p, self._bits(batch)), p, self._scores(batch))
+        return Decided(coin_flips(p, self._bits(batch)), p, self._scores(batch))
 
     # Methods use these.
 
@@ -343,26 +369,6 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def _n_groups(self) -> int:
         return self._intake.n_groups
-
-    def _begin(self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any) -> None:
-        self._intake = Intake(
-            raw=False,
-            allow_missing=False,
-            group_as_feature=self.group_as_feature,
-            pos_label=self.pos_label,
-        )
-        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
-        self.classes_ = self._intake.classes
-        self.groups_ = self._intake.groups
-        self._seed = seed_of(self.random_state)
-        self._round = 0
-        self._news = False
-        self._store = PeopleStore(
-            columns={"propensity": np.nan, **self._extra_columns}, keep_rejected=True
-        )
-        self._record(history, history.accepted, {}, history.outcome)
-        self._intake.passed(history)
-        self._start(history)
 
     def _record(
         self,

@@ -8,7 +8,7 @@ equal false (or true) positive rates in all groups.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from fairchance.core.sampling import coin_flips
 from fairchance.errors import InputError
 from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.people.intake import Batch, History
-from fairchance_lab.baselines.base import PAPER, Baseline, Floats, Labelled, Sources, Verdict
+from fairchance_lab.baselines.base import PAPER, Baseline, Decided, Floats, Labelled, Sources
 
 __all__ = [
     "BechavodMixture",
@@ -321,6 +321,7 @@ class CostSensitive:
         return np.asarray(self._model.coef_[0], dtype=np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class BechavodMixture(Baseline):
     """Accept the first T_0 people, then decide by a fair mixture learned from them.
 
@@ -357,12 +358,6 @@ class BechavodMixture(Baseline):
         Learn again from all rounds whenever outcomes have come; this takes many times as long.
     floor
         Accept all others with probability min(1/2, √(log t/t)) after t applicants.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed.
 
     Attributes
     ----------
@@ -388,50 +383,27 @@ class BechavodMixture(Baseline):
     (261, 1, True)
     """
 
+    _: KW_ONLY
+    loss: float = 500.0
+    gain: float = 200.0
+    n_rounds: int | None = None
+    explore_batches: int | None = None
+    kappa: float = 1.0
+    delta: float = 0.05
+    whole_batches: bool = False
+    equal: Literal["false_positive", "true_positive"] = "false_positive"
+    gamma: float = 0.05
+    slack: float | None = None
+    eps: float = 0.02
+    n_steps: int = 50
+    refit: bool = False
+    floor: bool = False
+
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"loss": 1.0, "gain": 1.0},
         "aligned": {"loss": 500.0, "gain": 200.0},
     }
     sources: ClassVar[Sources] = {"published": {PAPER: ("loss", "gain", "equal")}}
-
-    def __init__(
-        self,
-        *,
-        loss: float = 500.0,
-        gain: float = 200.0,
-        n_rounds: int | None = None,
-        explore_batches: int | None = None,
-        kappa: float = 1.0,
-        delta: float = 0.05,
-        whole_batches: bool = False,
-        equal: Literal["false_positive", "true_positive"] = "false_positive",
-        gamma: float = 0.05,
-        slack: float | None = None,
-        eps: float = 0.02,
-        n_steps: int = 50,
-        refit: bool = False,
-        floor: bool = False,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.loss = loss
-        self.gain = gain
-        self.n_rounds = n_rounds
-        self.explore_batches = explore_batches
-        self.kappa = kappa
-        self.delta = delta
-        self.whole_batches = whole_batches
-        self.equal = equal
-        self.gamma = gamma
-        self.slack = slack
-        self.eps = eps
-        self.n_steps = n_steps
-        self.refit = refit
-        self.floor = floor
-        self.group_as_feature = group_as_feature
-        self.pos_label = pos_label
-        self.random_state = random_state
 
     def _start(self, history: History) -> None:
         self._check()
@@ -457,7 +429,7 @@ class BechavodMixture(Baseline):
         unit = max(self.loss, self.gain)
         return np.where(rows.outcome == 1, -self.gain / unit, self.loss / unit)
 
-    def _decide(self, batch: Batch) -> Verdict:
+    def _decide(self, batch: Batch) -> Decided:
         n = len(batch)
         if self.explore_people_ is None:
             self.explore_people_ = self._people_to_explore(n)
@@ -472,7 +444,7 @@ class BechavodMixture(Baseline):
         self._log.append(policy)
         self._explored += k
         p = policy.probability(X)
-        return Verdict(accepted, p, p)
+        return Decided(accepted, p, p)
 
     def _people_to_explore(self, n: int) -> int:
         if self.explore_batches is not None:

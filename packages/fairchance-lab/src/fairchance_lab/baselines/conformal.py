@@ -14,6 +14,7 @@ of bad among the selected of each batch is at most α.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,12 +24,13 @@ from sklearn.base import clone
 from fairchance.core.sampling import coin_flips
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.people.intake import Batch, History
-from fairchance_lab.baselines.base import Baseline, Floats, Verdict
+from fairchance_lab.baselines.base import Baseline, Decided, Floats
 from fairchance_lab.baselines.greedy import check_share
 
 __all__ = ["ConformalSelection", "benjamini_hochberg", "conformal_p_values"]
 
 
+@dataclass(eq=False, repr=False)
 class ConformalSelection(Baseline):
     """Accept the selected, whose expected share of bad is at most α, and the audited.
 
@@ -46,12 +48,6 @@ class ConformalSelection(Baseline):
         audited applicants who are not selected.
     learner
         A scikit-learn classifier; None means the ranking of the certified method.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed of the coins.
 
     Attributes
     ----------
@@ -77,27 +73,15 @@ class ConformalSelection(Baseline):
     10 762
     """
 
+    alpha: float = 0.15
+    _: KW_ONLY
+    audit: float = 0.05
+    learner: Any = None
+
     assumption: ClassVar[str] = (
         "All rounds draw from one population, and outcomes come before the next round."
     )
     _extra_columns: ClassVar[dict[str, Any]] = {"audited": np.bool_(False)}
-
-    def __init__(
-        self,
-        alpha: float = 0.15,
-        *,
-        audit: float = 0.05,
-        learner: Any = None,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.audit = audit
-        self.learner = learner
-        self.group_as_feature = group_as_feature
-        self.pos_label = pos_label
-        self.random_state = random_state
 
     def _start(self, history: History) -> None:
         check_share("alpha", self.alpha)
@@ -110,7 +94,7 @@ class ConformalSelection(Baseline):
     def _learn(self) -> None:
         """Wait for the next round, which may learn a score and always calibrates one."""
 
-    def _decide(self, batch: Batch) -> Verdict:
+    def _decide(self, batch: Batch) -> Decided:
         t = self._round
         if t > 1 and t & (t - 1) == 0:
             self._learned[t] = self._fitted()
@@ -120,7 +104,7 @@ class ConformalSelection(Baseline):
         p_values = self._p_values(batch)
         self.level_ = benjamini_hochberg(p_values, self.alpha)
         audited = coin_flips(np.full(len(batch), self.audit), self._bits(batch))
-        return Verdict(
+        return Decided(
             (p_values <= self.level_) | audited,
             self._accepting(p_values),
             self._scores(batch),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
 ALIGNED = 5 / 7  # where a loss of 500 and a gain of 200 break even
 
 
+@dataclass(eq=False, repr=False)
 class Greedy(Baseline):
     """Accept from a fixed likelihood on, under a logistic model of all outcomes so far.
 
@@ -37,12 +39,6 @@ class Greedy(Baseline):
         point loss / (loss + gain) is the ``aligned`` setting, 0.5 the ``published`` one.
     l2
         Strength of the penalty on coefficients, at least 0.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed.
 
     Examples
     --------
@@ -55,25 +51,14 @@ class Greedy(Baseline):
     (55, True)
     """
 
+    cutoff: float = 0.5
+    _: KW_ONLY
+    l2: float = 1.0
+
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"cutoff": 0.5},
         "aligned": {"cutoff": ALIGNED},
     }
-
-    def __init__(
-        self,
-        cutoff: float = 0.5,
-        *,
-        l2: float = 1.0,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.cutoff = cutoff
-        self.l2 = l2
-        self.group_as_feature = group_as_feature
-        self.pos_label = pos_label
-        self.random_state = random_state
 
     def _start(self, history: History) -> None:
         self._check_parameters()
@@ -110,6 +95,7 @@ def check_share(name: str, value: Any, *, ends: bool = False) -> None:
     raise InputError(f"{name} must be in {'[0, 1]' if ends else '(0, 1)'}, got {value!r}.")
 
 
+@dataclass(eq=False, repr=False)
 class FrozenPast(Baseline):
     """Accept the applicants that f_0 accepts, for ever.
 
@@ -123,12 +109,6 @@ class FrozenPast(Baseline):
     past_policy
         f_0: a function of X that returns probabilities of acceptance, or a fitted classifier; None
         means to imitate the history.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Not used: nothing here is random.
 
     Examples
     --------
@@ -139,18 +119,7 @@ class FrozenPast(Baseline):
     [False, True]
     """
 
-    def __init__(
-        self,
-        past_policy: Any = None,
-        *,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.past_policy = past_policy
-        self.group_as_feature = group_as_feature
-        self.pos_label = pos_label
-        self.random_state = random_state
+    past_policy: Any = None
 
     def _start(self, history: History) -> None:
         self._past = past_policy(self.past_policy, None, history, self.n_features_in_)
@@ -166,6 +135,7 @@ class FrozenPast(Baseline):
         return (self._scores(people) >= self._past.cut).astype(np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class EpsilonGreedy(Greedy):
     """Accept from the cut-off on, and each applicant below it with probability ε_t.
 
@@ -187,12 +157,6 @@ class EpsilonGreedy(Greedy):
         the cut-off count as many as they stand for. The history counts once each.
     l2
         Strength of the penalty on coefficients, at least 0.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed of the coins.
 
     Examples
     --------
@@ -205,36 +169,17 @@ class EpsilonGreedy(Greedy):
     (26, [0.05, 1.0])
     """
 
+    _: KW_ONLY
+    epsilon: float = 0.2
+    last: float = 0.01
+    horizon: int = 40
+    weighted: bool = False
+
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"cutoff": 0.5, "epsilon": 0.2, "last": 0.01},
         "aligned": {"cutoff": ALIGNED, "epsilon": 0.2, "last": 0.01},
     }
     sources: ClassVar[Sources] = {"published": {CODE: ("cutoff", "epsilon", "last")}}
-
-    def __init__(
-        self,
-        cutoff: float = 0.5,
-        *,
-        epsilon: float = 0.2,
-        last: float = 0.01,
-        horizon: int = 40,
-        weighted: bool = False,
-        l2: float = 1.0,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            cutoff,
-            l2=l2,
-            group_as_feature=group_as_feature,
-            pos_label=pos_label,
-            random_state=random_state,
-        )
-        self.epsilon = epsilon
-        self.last = last
-        self.horizon = horizon
-        self.weighted = weighted
 
     def epsilon_of(self, round: int) -> float:
         """Return ε of a round.
@@ -263,6 +208,7 @@ class EpsilonGreedy(Greedy):
             raise InputError(f"horizon must be 2 rounds or more, got {self.horizon!r}.")
 
 
+@dataclass(eq=False, repr=False)
 class LabelAugmentation(Greedy):
     """Learn as if all applicants the past was sure to reject had turned out bad.
 
@@ -282,12 +228,6 @@ class LabelAugmentation(Greedy):
         where an expert may have decided.
     l2
         Strength of the penalty on coefficients, at least 0.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Not used: nothing here is random.
 
     Examples
     --------
@@ -299,31 +239,14 @@ class LabelAugmentation(Greedy):
     True
     """
 
+    _: KW_ONLY
+    sure_below: float = 0.05
+    own_rounds: bool = False
+
     assumption: ClassVar[str] = (
         "Applicants the past was sure to reject would have turned out bad: its consistent "
         "decisions used knowledge beyond the features."
     )
-
-    def __init__(
-        self,
-        cutoff: float = 0.5,
-        *,
-        sure_below: float = 0.05,
-        own_rounds: bool = False,
-        l2: float = 1.0,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            cutoff,
-            l2=l2,
-            group_as_feature=group_as_feature,
-            pos_label=pos_label,
-            random_state=random_state,
-        )
-        self.sure_below = sure_below
-        self.own_rounds = own_rounds
 
     @property
     def n_augmented_(self) -> int:
@@ -362,6 +285,7 @@ def _selection_model(X: Floats, accepted: Any, l2: float) -> Floats:
 _TOL = 1e-5  # of the mean gradient, far below what resampling makes of it
 
 
+@dataclass(eq=False, repr=False)
 class BootstrapThompson(Greedy):
     """For each person draw one of B bootstrap models, and accept if it says so.
 
@@ -377,12 +301,6 @@ class BootstrapThompson(Greedy):
         B, at least 2.
     l2
         Strength of the penalty on coefficients, at least 0.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed of the weights and of the draws.
 
     Examples
     --------
@@ -395,24 +313,8 @@ class BootstrapThompson(Greedy):
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
 
-    def __init__(
-        self,
-        cutoff: float = 0.5,
-        *,
-        n_models: int = 20,
-        l2: float = 1.0,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            cutoff,
-            l2=l2,
-            group_as_feature=group_as_feature,
-            pos_label=pos_label,
-            random_state=random_state,
-        )
-        self.n_models = n_models
+    _: KW_ONLY
+    n_models: int = 20
 
     def _learn(self) -> None:
         super()._learn()  # all models start from the one of all rows

@@ -23,10 +23,10 @@ from fairchance_lab.baselines.base import (
     ICML,
     RELEASED,
     Baseline,
+    Decided,
     Floats,
     Labelled,
     Sources,
-    Verdict,
     beyond_group,
 )
 
@@ -446,7 +446,7 @@ class KilbertusPolicy(Baseline):
         X = (np.asarray(X, dtype=np.float64) - self._centre) / self._spread
         return np.hstack([np.ones((X.shape[0], 1)), X[:, self._kept]])
 
-    def _decide(self, batch: Batch) -> Verdict:
+    def _decide(self, batch: Batch) -> Decided:
         self._n_applicants = len(batch)
         return super()._decide(batch)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from scipy.special import expit
 from fairchance.core.sampling import coin_flips
 from fairchance.errors import InputError
 from fairchance.people.intake import Batch, History
-from fairchance_lab.baselines.base import CODE, Baseline, Floats, Sources, Verdict
+from fairchance_lab.baselines.base import CODE, Baseline, Decided, Floats, Sources
 from fairchance_lab.baselines.greedy import ALIGNED, check_share
 from fairchance_lab.baselines.logistic import fit_logistics, linear_scores
 
@@ -342,6 +343,7 @@ class NetworkOptimist:
 _CANDIDATE, _ORDER = 7, 8  # purposes of a round's randomness
 
 
+@dataclass(eq=False, repr=False)
 class PseudoLabelOptimism(Baseline):
     """Accept applicants that the model accepts, and candidates that an optimistic model accepts.
 
@@ -380,12 +382,6 @@ class PseudoLabelOptimism(Baseline):
         Network: how many times as many steps an optimistic model is trained.
     minibatch
         Network: rows a step; None means 32, or 256 where the history has more than 2,000 people.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed of candidates, chunks, first weights and minibatches.
 
     Examples
     --------
@@ -400,6 +396,19 @@ class PseudoLabelOptimism(Baseline):
     (33, True)
     """
 
+    threshold: float = 0.5
+    _: KW_ONLY
+    model: Literal["logistic", "network"] = "logistic"
+    epsilon: float = 0.2
+    decay: bool = True
+    chunk: int = 32
+    l2: float = 1.0
+    n_hidden: int = 40
+    learning_rate: float = 0.01
+    steps: int = 100
+    pseudo_steps: int = 8
+    minibatch: int | None = None
+
     propensity_known: ClassVar[bool] = False
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"threshold": 0.5},
@@ -411,39 +420,6 @@ class PseudoLabelOptimism(Baseline):
         }
     }
 
-    def __init__(
-        self,
-        threshold: float = 0.5,
-        *,
-        model: Literal["logistic", "network"] = "logistic",
-        epsilon: float = 0.2,
-        decay: bool = True,
-        chunk: int = 32,
-        l2: float = 1.0,
-        n_hidden: int = 40,
-        learning_rate: float = 0.01,
-        steps: int = 100,
-        pseudo_steps: int = 8,
-        minibatch: int | None = None,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.threshold = threshold
-        self.model = model
-        self.epsilon = epsilon
-        self.decay = decay
-        self.chunk = chunk
-        self.l2 = l2
-        self.n_hidden = n_hidden
-        self.learning_rate = learning_rate
-        self.steps = steps
-        self.pseudo_steps = pseudo_steps
-        self.minibatch = minibatch
-        self.group_as_feature = group_as_feature
-        self.pos_label = pos_label
-        self.random_state = random_state
-
     def _start(self, history: History) -> None:
         self._check_parameters()
         self._optimist = self._fresh(history)
@@ -453,7 +429,7 @@ class PseudoLabelOptimism(Baseline):
         rows = self._labelled()
         self._optimist.learn(rows.X, rows.outcome.astype(np.float64), self._rng())
 
-    def _decide(self, batch: Batch) -> Verdict:
+    def _decide(self, batch: Batch) -> Decided:
         score = self._scores(batch)
         accepted = score > self.threshold
         chance = np.where(accepted, 0.0, self._share_of_candidates())
@@ -464,7 +440,7 @@ class PseudoLabelOptimism(Baseline):
         if order.size:
             accepted[order] = np.concatenate(hoped) > self.threshold
         unknown = np.nan if self._share_of_candidates() > 0 else 0.0
-        return Verdict(accepted, np.where(score > self.threshold, 1.0, unknown), score)
+        return Decided(accepted, np.where(score > self.threshold, 1.0, unknown), score)
 
     def _probabilities(self, people: Batch) -> Floats:
         score = self._scores(people)

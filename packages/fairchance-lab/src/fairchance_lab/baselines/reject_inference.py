@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,6 +43,7 @@ class _RejectInference(Greedy):
         """Return the share of good that each rejected person counts as."""
 
 
+@dataclass(eq=False, repr=False)
 class Extrapolation(_RejectInference):
     """Reject inference by extrapolation: the rejected get the outcome that the accepted suggest.
 
@@ -58,12 +60,6 @@ class Extrapolation(_RejectInference):
         Whether μ has squares and products of two features in addition to the features.
     l2
         Strength of the penalty on coefficients of both models, at least 0.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Not used: nothing here is random.
 
     Examples
     --------
@@ -75,29 +71,13 @@ class Extrapolation(_RejectInference):
     'At equal features, the rejected turn out as the accepted do, and the model is right for both.'
     """
 
+    _: KW_ONLY
+    products: bool = True
+
     assumption: ClassVar[str] = (
         "At equal features, the rejected turn out as the accepted do, and the model is right for "
         "both."
     )
-
-    def __init__(
-        self,
-        cutoff: float = 0.5,
-        *,
-        products: bool = True,
-        l2: float = 1.0,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            cutoff,
-            l2=l2,
-            group_as_feature=group_as_feature,
-            pos_label=pos_label,
-            random_state=random_state,
-        )
-        self.products = products
 
     def _made_up(self, rows: Labelled, rejected: Floats) -> Floats:
         both = (rows.X, rejected)
@@ -117,6 +97,7 @@ def with_products(X: Floats) -> Floats:
     return np.hstack([X, X[:, i] * X[:, j]])
 
 
+@dataclass(eq=False, repr=False)
 class FuzzyAugmentation(_RejectInference):
     """Reject inference by fuzzy augmentation: each rejected person counts as part good, part bad.
 
@@ -132,12 +113,6 @@ class FuzzyAugmentation(_RejectInference):
         k, at least 0. Nothing in the data tells it.
     l2
         Strength of the penalty on coefficients of both models, at least 0.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Not used: nothing here is random.
 
     Examples
     --------
@@ -149,28 +124,12 @@ class FuzzyAugmentation(_RejectInference):
     'At equal features, the rejected are bad bad_ratio times as often as the accepted.'
     """
 
+    _: KW_ONLY
+    bad_ratio: float = 2.0
+
     assumption: ClassVar[str] = (
         "At equal features, the rejected are bad bad_ratio times as often as the accepted."
     )
-
-    def __init__(
-        self,
-        cutoff: float = 0.5,
-        *,
-        bad_ratio: float = 2.0,
-        l2: float = 1.0,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            cutoff,
-            l2=l2,
-            group_as_feature=group_as_feature,
-            pos_label=pos_label,
-            random_state=random_state,
-        )
-        self.bad_ratio = bad_ratio
 
     def _made_up(self, rows: Labelled, rejected: Floats) -> Floats:
         bad = 1 - self._first_model(rows.X, rows.outcome, rejected)

@@ -9,6 +9,7 @@ the number of outcomes that would leave as much uncertainty as the bootstrap mod
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
@@ -20,7 +21,7 @@ from sklearn.cluster import KMeans
 from fairchance.errors import InputError
 from fairchance.people.intake import Batch, History
 from fairchance.people.store import GrowingArray
-from fairchance_lab.baselines.base import Baseline, Floats, Verdict
+from fairchance_lab.baselines.base import Baseline, Decided, Floats
 from fairchance_lab.baselines.greedy import ALIGNED, check_share
 from fairchance_lab.baselines.logistic import fit_logistics, linear_scores
 
@@ -183,6 +184,7 @@ class _Discounted(Baseline):
         self._discount = 1 - 1 / to_come if self.discount is None else float(self.discount)
 
 
+@dataclass(eq=False, repr=False)
 class WeiFinite(_Discounted):
     """Accept the applicants of a cell until their outcomes say to stop, for good.
 
@@ -209,12 +211,6 @@ class WeiFinite(_Discounted):
         one good and one bad person added.
     max_per_cell
         Most people of a cell accepted in one round, drawn at random; None means no limit.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed of clusters and draws.
 
     Examples
     --------
@@ -232,32 +228,16 @@ class WeiFinite(_Discounted):
     [False, True]
     """
 
-    assumption: ClassVar[str] = "All applicants of a cell are good with the same probability."
+    cost: float = 0.5
+    _: KW_ONLY
+    discount: float | None = None
+    horizon: int = 39
+    cells: Literal["kmeans", "score"] = "kmeans"
+    n_cells: int = 50
+    prior_count: float = 2.0
+    max_per_cell: int | None = None
 
-    def __init__(
-        self,
-        cost: float = 0.5,
-        *,
-        discount: float | None = None,
-        horizon: int = 39,
-        cells: Literal["kmeans", "score"] = "kmeans",
-        n_cells: int = 50,
-        prior_count: float = 2.0,
-        max_per_cell: int | None = None,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.cost = cost
-        self.discount = discount
-        self.horizon = horizon
-        self.cells = cells
-        self.n_cells = n_cells
-        self.prior_count = prior_count
-        self.max_per_cell = max_per_cell
-        self.group_as_feature = group_as_feature
-        self.pos_label = pos_label
-        self.random_state = random_state
+    assumption: ClassVar[str] = "All applicants of a cell are good with the same probability."
 
     @property
     def reads_group(self) -> bool:  # type: ignore[override]
@@ -287,7 +267,7 @@ class WeiFinite(_Discounted):
         self._discounts = effective_discount(self._discount, share)
         self._open = self._mean > acceptance_threshold(self._count, self.cost, self._discounts)
 
-    def _decide(self, batch: Batch) -> Verdict:
+    def _decide(self, batch: Batch) -> Decided:
         cell = self._cells_of(batch.X, batch.group)
         self._crowd = np.bincount(cell, minlength=self._n_cells)
         self._arrived = self._arrived + self._crowd
@@ -295,7 +275,7 @@ class WeiFinite(_Discounted):
         accepted = p > 0
         if self.max_per_cell is not None:
             accepted &= _turn(cell, self._bits(batch, _CAP)) < self.max_per_cell
-        return Verdict(accepted, p, self._mean[cell])
+        return Decided(accepted, p, self._mean[cell])
 
     def _probabilities(self, people: Batch) -> Floats:
         return self._chance()[self._cells_of(people.X, people.group)]
@@ -346,6 +326,7 @@ class WeiFinite(_Discounted):
             _check_whole("max_per_cell", self.max_per_cell, 1)
 
 
+@dataclass(eq=False, repr=False)
 class WeiBootstrap(_Discounted):
     """Accept while the likelihood exceeds what its own doubt asks for.
 
@@ -367,12 +348,6 @@ class WeiBootstrap(_Discounted):
         B, at least 2.
     l2
         Strength of the penalty on coefficients, at least 0.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed of the weights.
 
     Examples
     --------
@@ -387,28 +362,14 @@ class WeiBootstrap(_Discounted):
     (233, 19)
     """
 
-    assumption: ClassVar[str] = "The logistic model is right, also for kinds never accepted."
+    cost: float = 0.5
+    _: KW_ONLY
+    discount: float | None = None
+    horizon: int = 39
+    n_models: int = 20
+    l2: float = 1.0
 
-    def __init__(
-        self,
-        cost: float = 0.5,
-        *,
-        discount: float | None = None,
-        horizon: int = 39,
-        n_models: int = 20,
-        l2: float = 1.0,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.cost = cost
-        self.discount = discount
-        self.horizon = horizon
-        self.n_models = n_models
-        self.l2 = l2
-        self.group_as_feature = group_as_feature
-        self.pos_label = pos_label
-        self.random_state = random_state
+    assumption: ClassVar[str] = "The logistic model is right, also for kinds never accepted."
 
     def _start(self, history: History) -> None:
         _check_whole("n_models", self.n_models, 2)

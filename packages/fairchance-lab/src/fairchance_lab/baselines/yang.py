@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.special import betainc, betaincinv, btdtria, polygamma, psi
 
 from fairchance.errors import InputError
 from fairchance.people.intake import Batch, History
-from fairchance_lab.baselines.base import CODE, Baseline, Floats, Labelled, Sources, Verdict
+from fairchance_lab.baselines.base import CODE, Baseline, Decided, Floats, Labelled, Sources
 from fairchance_lab.baselines.greedy import check_share
 from fairchance_lab.baselines.logistic import fit_logistics, linear_scores
 
@@ -252,6 +252,7 @@ def upper_bound(good: ScoreDensity, lower: float) -> float:
     return float(good.quantile(2 * good.level - good.cdf(lower)))
 
 
+@dataclass(eq=False, repr=False)
 class BoundedExploration(Baseline):
     """Accept from a cut on; below it, down to a bound, accept with a probability that falls.
 
@@ -284,12 +285,6 @@ class BoundedExploration(Baseline):
         are mended: 150 in the authors' code for Adult (6,000 for the census of a whole country).
     l2
         Strength of the penalty on the score's coefficients, at least 0.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed of the coins.
 
     Examples
     --------
@@ -307,6 +302,18 @@ class BoundedExploration(Baseline):
     [0.0, 0.5, 1.0]
     """
 
+    gain: float = 0.5
+    loss: float = 0.5
+    _: KW_ONLY
+    horizon: int = 39
+    match: Literal["equal_opportunity", "equal_acceptance", "shared", "per_group"] = (
+        "equal_opportunity"
+    )
+    bad_level: float = 0.6
+    good_level: float = 0.5
+    min_outcomes: float = 150.0
+    l2: float = 1.0
+
     reads_group: ClassVar[bool] = True
     assumption: ClassVar[str] = (
         "Scores of the good and of the bad follow Beta distributions whose second parameter the "
@@ -319,35 +326,6 @@ class BoundedExploration(Baseline):
     sources: ClassVar[Sources] = {
         "published": {CODE: ("gain", "loss", "match", "bad_level", "good_level", "min_outcomes")}
     }
-
-    def __init__(
-        self,
-        gain: float = 0.5,
-        loss: float = 0.5,
-        *,
-        horizon: int = 39,
-        match: Literal[
-            "equal_opportunity", "equal_acceptance", "shared", "per_group"
-        ] = "equal_opportunity",
-        bad_level: float = 0.6,
-        good_level: float = 0.5,
-        min_outcomes: float = 150.0,
-        l2: float = 1.0,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.gain = gain
-        self.loss = loss
-        self.horizon = horizon
-        self.match = match
-        self.bad_level = bad_level
-        self.good_level = good_level
-        self.min_outcomes = min_outcomes
-        self.l2 = l2
-        self.group_as_feature = group_as_feature
-        self.pos_label = pos_label
-        self.random_state = random_state
 
     @property
     def bounds_(self) -> Floats:
@@ -404,7 +382,7 @@ class BoundedExploration(Baseline):
         self._low = np.array([lower_bound(*one) for one in zip(bad, self._cut, strict=True)])
         self._upper = np.array([upper_bound(*one) for one in zip(good, self._low, strict=True)])
 
-    def _decide(self, batch: Batch) -> Verdict:
+    def _decide(self, batch: Batch) -> Decided:
         self._lows = [*self._lows[: self._round - 1], self._low]
         self._arrived = self._arrived + np.bincount(batch.group, minlength=self._n_groups)
         return super()._decide(batch)

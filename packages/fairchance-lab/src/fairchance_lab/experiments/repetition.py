@@ -25,7 +25,7 @@ from fairchance_lab.experiments.certificates import certificate_records
 from fairchance_lab.experiments.comparison import judge
 from fairchance_lab.experiments.methods import REFERENCES, Setup, build, find_main, find_once
 from fairchance_lab.experiments.results import COUNTS, SHARES, Failure, Results
-from fairchance_lab.experiments.spec import Experiment, Setting
+from fairchance_lab.experiments.spec import Experiment, RunSetting
 from fairchance_lab.paper.released.classifier import build_released, is_released
 from fairchance_lab.paper.released.setup import released_setup, released_world
 
@@ -125,7 +125,7 @@ def check_world(experiment: Experiment, source: Table | Population) -> None:
 
 def setup_of(
     world: World,
-    setting: Setting,
+    setting: RunSetting,
     source: Table | Population,
     seed: int,
     switches: frozenset[str] = frozenset(),

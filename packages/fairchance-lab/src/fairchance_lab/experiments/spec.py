@@ -23,7 +23,7 @@ __all__ = [
     "Experiment",
     "Goal",
     "Options",
-    "Setting",
+    "RunSetting",
     "Variants",
     "read_options",
     "stated_goal",
@@ -110,7 +110,7 @@ def stated_goal(data: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSetting:
     """A goal and options that the methods of an experiment are run with, and a name for readers."""
 
     label: str
@@ -201,16 +201,16 @@ class Experiment:
         return next(iter(self.vary), None)
 
     @property
-    def settings(self) -> tuple[Setting, ...]:
+    def settings(self) -> tuple[RunSetting, ...]:
         """What is run: a setting for each value of the varied option."""
         name, goal = self.varied, self.goal
         if name is None or name == "alpha":
             return tuple(
-                Setting(f"α = {alpha:g}", replace(goal, alpha=alpha), self.classifier)
+                RunSetting(f"α = {alpha:g}", replace(goal, alpha=alpha), self.classifier)
                 for alpha in self.vary.get("alpha", (goal.alpha,))
             )
         return tuple(
-            Setting(f"{name} = {written(value)}", goal, {**self.classifier, name: value})
+            RunSetting(f"{name} = {written(value)}", goal, {**self.classifier, name: value})
             for value in self.vary[name]
         )
 

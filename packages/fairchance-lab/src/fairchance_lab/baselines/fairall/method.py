@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,6 +128,7 @@ class Training:
     kl: float
 
 
+@dataclass(eq=False, repr=False)
 class FairAll(Baseline):
     """Accept by a policy on the latent vector of an autoencoder that learns from all applicants.
 
@@ -162,10 +163,6 @@ class FairAll(Baseline):
     columns
         Kinds of features, ``"real"``, ``"count"``, ``"binary"`` or ``"categorical"`` each; None
         means binary where a column has two values, else real.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed.
 
     Attributes
     ----------
@@ -186,6 +183,16 @@ class FairAll(Baseline):
     True
     >>> method = method.observe(batch.ids[batch.accepted], repaid[:100][batch.accepted])
     """
+
+    cost: float = 0.5
+    _: KW_ONLY
+    schedule: str | Schedule = "published"
+    kl_weight: float = 0.7
+    classifier_weight: float = 5.0
+    latent: int = 2
+    learning_rate: float = 1e-3
+    clip: float = 0.01
+    columns: Sequence[str] | None = None
 
     reads_group: ClassVar[bool] = True
     assumption: ClassVar[str] = (
@@ -208,32 +215,7 @@ class FairAll(Baseline):
             )
         }
     }
-    group_as_feature = False  # the networks get the group in columns of its own
-
-    def __init__(
-        self,
-        cost: float = 0.5,
-        *,
-        schedule: str | Schedule = "published",
-        kl_weight: float = 0.7,
-        classifier_weight: float = 5.0,
-        latent: int = 2,
-        learning_rate: float = 1e-3,
-        clip: float = 0.01,
-        columns: Sequence[str] | None = None,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.cost = cost
-        self.schedule = schedule
-        self.kl_weight = kl_weight
-        self.classifier_weight = classifier_weight
-        self.latent = latent
-        self.learning_rate = learning_rate
-        self.clip = clip
-        self.columns = columns
-        self.pos_label = pos_label
-        self.random_state = random_state
+    group_as_feature: ClassVar[bool] = False  # type: ignore[misc]  # the networks get the group in columns of its own
 
     def _start(self, history: History) -> None:  # noqa: ARG002 - the ledger has it, in order of ids
         self._check_parameters()
