@@ -177,15 +177,6 @@ def test_everybody_is_accepted_until_enough_are_and_a_batch_is_cut():
     assert counts == [100, 100, 50]
 
 
-def test_whole_batches_are_explored_to_their_end():
-    world = lender_world(0, n_batch=100, n_rounds=6)
-    method = fitted(world, whole_batches=True)
-    assert method._people_to_explore(100) == 91
-    counts = [int(result.decided.accepted.sum()) for result in run(method, world)]
-    assert counts[0] == 100
-    assert max(counts[1:]) < 100
-
-
 def shifted(rng, n, shift):
     """Return people of three groups, the last of which have the better features."""
     X, group = rng.normal(size=(n, 2)), rng.choice(["a", "b", "c"], n, p=[0.4, 0.3, 0.3])
@@ -226,25 +217,6 @@ def test_slack_follows_from_the_people_of_the_smallest_cell():
     one = method.fits_[0]
     assert one.slack == pytest.approx(2 * np.sqrt(np.log(80) / one.smallest_cell))
     assert one.bound == pytest.approx(0.03 + one.slack)
-
-
-def test_it_commits_unless_told_to_refit():
-    world = lender_world(3, n_batch=300, n_rounds=5)
-    once, again = (fitted(world, explore_batches=1, refit=refit) for refit in (False, True))
-    for method in (once, again):
-        list(run(method, world))
-    assert [one.round for one in once.fits_] == [1]
-    assert [one.round for one in again.fits_] == [1, 2, 3, 4]
-    assert again.fits_[-1].n_rows > again.fits_[0].n_rows == 300
-
-
-def test_after_exploring_a_floor_is_kept():
-    world = lender_world(4, n_batch=200, n_rounds=4)
-    method = fitted(world, explore_batches=1, floor=True)
-    for t, result in enumerate(run(method, world), start=1):
-        lowest = result.decided.propensity.min()
-        came = 200 * t
-        assert lowest == pytest.approx(1.0 if t == 1 else min(0.5, np.sqrt(np.log(came) / came)))
 
 
 def repeated(method, people, n_seeds):
@@ -322,7 +294,7 @@ def decisions(method, world):
 
 def test_the_same_seed_decides_the_same():
     world = lender_world(7, n_batch=100, n_rounds=4)
-    options = {"explore_batches": 1, "floor": True}
+    options = {"n_rounds": 4}
     first = decisions(fitted(world, **options), world)
     assert np.array_equal(first, decisions(fitted(world, **options), world))
     assert not np.array_equal(first, decisions(fitted(world, random_state=2, **options), world))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import beta, binomtest
+from scipy.stats import beta
 from sklearn.linear_model import LogisticRegression
 
 from baselines.playing import N, check_promises, check_refusals, on_german, people, started
@@ -91,19 +91,13 @@ def test_the_discount_of_a_cell_is_the_mean_over_waiting_times():
         assert effective_discount(gamma, p) == pytest.approx(mean, rel=1e-9)
 
 
-@pytest.mark.parametrize("cells", ["kmeans", "score"])
-def test_cells_open_by_counts_made_by_hand(cells):
-    method = started(
-        WeiFinite(0.7, cells=cells, n_cells=6, discount=0.995, prior_count=3.0, random_state=1)
-    )
-    X0, z0, y0 = people(400, np.random.default_rng([0, 1]))
+def test_cells_open_by_counts_made_by_hand():
+    method = started(WeiFinite(0.7, n_cells=6, discount=0.995, prior_count=3.0, random_state=1))
+    X0, _, y0 = people(400, np.random.default_rng([0, 1]))
     taken0 = X0[:, 0] > -0.4
-    cell_of = lambda X, z: method._cells_of(X, (z == "B").astype(int))  # noqa: E731
-    n_cells = 6 if cells == "kmeans" else 12
-    home, goods, counts = cell_of(X0, z0), np.zeros(n_cells), np.zeros(n_cells)
+    n_cells, cell_of = 6, method._cells_of
+    home, goods, counts = cell_of(X0), np.zeros(n_cells), np.zeros(n_cells)
     arrived = np.bincount(home, minlength=n_cells)
-    if cells == "score":
-        assert np.ptp(np.bincount(home[z0 == "B"])[6:]) <= 1
     for t in range(4):
         past = [taken0 & (home == c) for c in range(n_cells)]
         prior = np.array([(y0[rows].sum() + 1) / (rows.sum() + 2) for rows in past])
@@ -112,11 +106,11 @@ def test_cells_open_by_counts_made_by_hand(cells):
         level = acceptance_threshold(3 + counts, 0.7, 0.995 * p / (0.005 + 0.995 * p))
         X, z, y = people(N, np.random.default_rng([7, t]))
         batch = method.decide(X, sensitive_features=z)
-        np.testing.assert_array_equal(batch.accepted, (mean > level)[cell_of(X, z)])
-        np.testing.assert_allclose(batch.score, mean[cell_of(X, z)])
+        np.testing.assert_array_equal(batch.accepted, (mean > level)[cell_of(X)])
+        np.testing.assert_allclose(batch.score, mean[cell_of(X)])
         method.observe(batch.ids[batch.accepted], y[batch.accepted])
-        arrived += np.bincount(cell_of(X, z), minlength=n_cells)
-        seen = cell_of(X, z)[batch.accepted]
+        arrived += np.bincount(cell_of(X), minlength=n_cells)
+        seen = cell_of(X)[batch.accepted]
         goods += np.bincount(seen, y[batch.accepted], n_cells)
         counts += np.bincount(seen, minlength=n_cells)
     assert 0 < (mean > level).sum() < n_cells
@@ -128,32 +122,11 @@ def test_a_cell_once_closed_stays_closed():
     for t in range(6):
         X, z, y = people(N, np.random.default_rng([11, t]))
         batch = method.decide(X, sensitive_features=z)
-        open_now = np.unique(method._cells_of(X, z)[batch.accepted])
+        open_now = np.unique(method._cells_of(X)[batch.accepted])
         assert not closed[open_now].any()
         closed |= ~np.isin(np.arange(8), open_now)
         method.observe(batch.ids[batch.accepted], y[batch.accepted])
     assert 0 < closed.sum() < 8
-
-
-def test_a_limit_per_cell_is_kept_and_gives_everybody_their_probability():
-    """2,000 seeds: each person's share of acceptances against the propensity, exactly."""
-    X, z, _ = people(60, np.random.default_rng(3))
-    runs, times = 2000, np.zeros(60)
-    method = started(WeiFinite(0.5, n_cells=4, max_per_cell=5, random_state=0))
-    for seed in range(runs):
-        method._seed, method._round = seed, 0
-        verdict = method._decide(method._people(X, z))
-        cell = method._cells_of(X, z)
-        assert np.bincount(cell[verdict.accepted]).max() <= 5
-        times += verdict.accepted
-    p, crowd = verdict.propensity, np.bincount(cell, minlength=4)
-    np.testing.assert_allclose(p[p > 0], np.minimum(1, 5 / crowd[cell])[p > 0])
-    assert np.unique(p).size >= 3
-    level = 1e-4 / 60
-    tests = [binomtest(int(k), runs, q).pvalue for k, q in zip(times, p, strict=True)]
-    assert min(tests) > level
-    wrong = [binomtest(int(k), runs, 0.8 * q).pvalue for k, q in zip(times, p, strict=True)]
-    assert min(wrong) < level
 
 
 def test_doubt_counts_as_the_outcomes_that_would_leave_it():
@@ -204,8 +177,6 @@ def test_without_a_discount_the_people_to_come_set_it():
     "method",
     [
         WeiFinite(5 / 7, n_cells=10, discount=0.99, random_state=0),
-        WeiFinite(0.6, n_cells=5, discount=0.99, cells="score", random_state=0),
-        WeiFinite(0.6, n_cells=5, discount=0.99, max_per_cell=20, random_state=0),
         WeiBootstrap(5 / 7, n_models=6, discount=0.99, random_state=0),
     ],
 )
@@ -220,10 +191,8 @@ def test_wrong_parameters_are_named():
             ("cost", 1.0),
             ("discount", 1.0),
             ("horizon", 0),
-            ("cells", "trees"),
             ("n_cells", 0),
             ("prior_count", 0.0),
-            ("max_per_cell", 0),
         ],
     )
     check_refusals(WeiBootstrap(), [("cost", 0), ("n_models", 1), ("l2", -1.0)])

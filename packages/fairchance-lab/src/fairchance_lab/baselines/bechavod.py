@@ -265,18 +265,17 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Policy:
-    """The policy of a round: a share of all applicants, then the mixture, then a floor."""
+    """The policy of a round: a share of all applicants, then the mixture."""
 
     n_people: int
     explored: float
-    floor: float
     rules: Floats  # coefficients and intercept, a row each
     share: Floats
 
     def probability(self, X: Floats) -> Floats:
         accepted = X @ self.rules[:, :-1].T + self.rules[:, -1] > 0
-        least = self.explored + (1 - self.explored) * self.floor
-        return np.asarray(np.clip(least + (1 - least) * (accepted @ self.share), 0.0, 1.0))
+        otherwise = (1 - self.explored) * (accepted @ self.share)
+        return np.asarray(np.clip(self.explored + otherwise, 0.0, 1.0))
 
 
 class CostSensitive:
@@ -342,8 +341,6 @@ class BechavodMixture(Baseline):
         Explore so many batches of the first one's size instead.
     kappa, delta
         κ and δ.
-    whole_batches
-        Explore to the end of the batch in which T_0 is reached.
     equal
         The rates compared: ``"false_positive"`` or ``"true_positive"``.
     gamma
@@ -354,10 +351,6 @@ class BechavodMixture(Baseline):
         to γ.
     eps, n_steps
         1/B, and steps of exponentiated gradient.
-    refit
-        Learn again from all rounds whenever outcomes have come; this takes many times as long.
-    floor
-        Accept all others with probability min(1/2, √(log t/t)) after t applicants.
 
     Attributes
     ----------
@@ -390,14 +383,11 @@ class BechavodMixture(Baseline):
     explore_batches: int | None = None
     kappa: float = 1.0
     delta: float = 0.05
-    whole_batches: bool = False
     equal: Literal["false_positive", "true_positive"] = "false_positive"
     gamma: float = 0.05
     slack: float | None = None
     eps: float = 0.02
     n_steps: int = 50
-    refit: bool = False
-    floor: bool = False
 
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"loss": 1.0, "gain": 1.0},
@@ -434,12 +424,12 @@ class BechavodMixture(Baseline):
         if self.explore_people_ is None:
             self.explore_people_ = self._people_to_explore(n)
         left = max(0, self.explore_people_ - self._explored)
-        k = n if self.whole_batches and left > 0 else min(left, n)
-        policy = _Policy(n, k / n, self._floor(n), self._rules, self._share)
+        k = min(left, n)
+        policy = _Policy(n, k / n, self._rules, self._share)
         first = np.zeros(n, dtype=np.bool_)
         first[np.argsort(self._bits(batch, _DRAW))[:k]] = True
         X = self._scaled(batch.X)
-        otherwise = _Policy(n, 0.0, policy.floor, policy.rules, policy.share).probability(X)
+        otherwise = _Policy(n, 0.0, policy.rules, policy.share).probability(X)
         accepted = first | coin_flips(otherwise, self._bits(batch))
         self._log.append(policy)
         self._explored += k
@@ -452,11 +442,6 @@ class BechavodMixture(Baseline):
         arrivals = n * int(self.n_rounds or 0)
         return min(arrivals, int(np.ceil(self.kappa * np.sqrt(arrivals) * np.log(2 / self.delta))))
 
-    def _floor(self, n: int) -> float:
-        """Return the floor: the probability of acceptance for all applicants after exploration."""
-        came = n + sum(one.n_people for one in self._log)
-        return min(0.5, float(np.sqrt(np.log(came) / came))) if self.floor else 0.0
-
     def _probabilities(self, people: Batch) -> Floats:
         if not self._log:
             return np.ones(len(people))
@@ -465,8 +450,7 @@ class BechavodMixture(Baseline):
     def _learn(self) -> None:
         if self.explore_people_ is None or self._explored < self.explore_people_:
             return
-        exploring = [t for t, one in enumerate(self._log, start=1) if one.explored > 0]
-        rounds = list(range(1, self._round + 1)) if self.refit else exploring
+        rounds = [t for t, one in enumerate(self._log, start=1) if one.explored > 0]
         own = self._labelled().own()
         own = own.of(np.isin(own.round, rounds))
         evidence = own.outcome.tobytes()

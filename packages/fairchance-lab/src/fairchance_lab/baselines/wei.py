@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -158,7 +158,6 @@ def _finer(value: Floats, n: int) -> Floats:
     return finer
 
 
-_CAP = 6  # purpose of the bits by which a cell's people take turns
 _TOL = 1e-5  # of fits, in mean gradient: far below what bootstrap models differ by
 _LEAST = 1e-3  # outcomes that an estimate counts as, even where models disagree wildly
 
@@ -201,16 +200,11 @@ class WeiFinite(_Discounted):
         number of people to come if rounds are as large.
     horizon
         Rounds to come.
-    cells
-        ``"kmeans"``: clusters of features; ``"score"``: quantiles of a logistic likelihood learned
-        from the history, within each group.
     n_cells
-        Number of clusters, or of quantiles in each group.
+        Number of cells, which are clusters of features.
     prior_count
         Outcomes that the prior counts as. Its mean is the cell's share of good in the history with
         one good and one bad person added.
-    max_per_cell
-        Most people of a cell accepted in one round, drawn at random; None means no limit.
 
     Examples
     --------
@@ -232,34 +226,26 @@ class WeiFinite(_Discounted):
     _: KW_ONLY
     discount: float | None = None
     horizon: int = 39
-    cells: Literal["kmeans", "score"] = "kmeans"
     n_cells: int = 50
     prior_count: float = 2.0
-    max_per_cell: int | None = None
 
     assumption: ClassVar[str] = "All applicants of a cell are good with the same probability."
-
-    @property
-    def reads_group(self) -> bool:  # type: ignore[override]
-        """Whether cells are within groups."""
-        return self.cells == "score"
 
     def _start(self, history: History) -> None:
         self._check_parameters()
         self._start_discount(len(history))
         self._draw_cells(history)
-        cell = self._cells_of(history.X, history.group)
+        cell = self._cells_of(history.X)
         taken = cell[history.accepted]
         seen = np.bincount(taken, minlength=self._n_cells)
         good = np.bincount(taken, history.outcome, self._n_cells)
         self._prior = self.prior_count * (good + 1) / (seen + 2)
         self._arrived = np.bincount(cell, minlength=self._n_cells)
-        self._crowd = np.zeros(self._n_cells, np.intp)
         self._learn()
 
     def _learn(self) -> None:
         rows = self._labelled().own()
-        cell = self._cells_of(rows.X, rows.group)
+        cell = self._cells_of(rows.X)
         seen = np.bincount(cell, minlength=self._n_cells)
         self._count = np.asarray(self.prior_count + seen, dtype=np.float64)
         self._mean = (self._prior + np.bincount(cell, rows.outcome, self._n_cells)) / self._count
@@ -268,62 +254,34 @@ class WeiFinite(_Discounted):
         self._open = self._mean > acceptance_threshold(self._count, self.cost, self._discounts)
 
     def _decide(self, batch: Batch) -> Decided:
-        cell = self._cells_of(batch.X, batch.group)
-        self._crowd = np.bincount(cell, minlength=self._n_cells)
-        self._arrived = self._arrived + self._crowd
-        p = self._chance()[cell]
-        accepted = p > 0
-        if self.max_per_cell is not None:
-            accepted &= _turn(cell, self._bits(batch, _CAP)) < self.max_per_cell
-        return Decided(accepted, p, self._mean[cell])
+        cell = self._cells_of(batch.X)
+        self._arrived = self._arrived + np.bincount(cell, minlength=self._n_cells)
+        accepted = self._open[cell]
+        return Decided(accepted, accepted.astype(np.float64), self._mean[cell])
 
     def _probabilities(self, people: Batch) -> Floats:
-        return self._chance()[self._cells_of(people.X, people.group)]
+        return self._open[self._cells_of(people.X)].astype(np.float64)
 
     def _scores(self, people: Batch) -> Floats:
-        return self._mean[self._cells_of(people.X, people.group)]
-
-    def _chance(self) -> Floats:
-        """Return each cell's probability of acceptance in a round as crowded as the last."""
-        if self.max_per_cell is None:
-            return self._open.astype(np.float64)
-        turn_comes = np.minimum(1.0, self.max_per_cell / np.maximum(1, self._crowd))
-        return np.asarray(self._open * turn_comes, dtype=np.float64)
+        return self._mean[self._cells_of(people.X)]
 
     def _draw_cells(self, history: History) -> None:
-        if self.cells == "kmeans":
-            clusters = KMeans(
-                min(self.n_cells, len(np.unique(history.X, axis=0))),
-                n_init=1,
-                random_state=self._seed % 2**32,
-            )
-            self._centres: Floats = clusters.fit(history.X).cluster_centers_.astype(np.float64)
-            self._n_cells = len(self._centres)
-            return
-        rows = self._labelled()
-        self._theta = fit_logistics(rows.X, rows.outcome)
-        score, inner = linear_scores(history.X, self._theta), np.linspace(0, 1, self.n_cells + 1)
-        self._edges = np.array(
-            [np.quantile(score[history.group == z], inner[1:-1]) for z in range(self._n_groups)]
+        clusters = KMeans(
+            min(self.n_cells, len(np.unique(history.X, axis=0))),
+            n_init=1,
+            random_state=self._seed % 2**32,
         )
-        self._n_cells = self.n_cells * self._n_groups
+        self._centres: Floats = clusters.fit(history.X).cluster_centers_.astype(np.float64)
+        self._n_cells = len(self._centres)
 
-    def _cells_of(self, X: Floats, group: NDArray[np.intp]) -> NDArray[np.intp]:
-        if self.cells == "kmeans":
-            distance = (self._centres**2).sum(axis=1) - 2 * X @ self._centres.T
-            return np.asarray(distance.argmin(axis=1))
-        score = linear_scores(X, self._theta)
-        place = (score[:, None] >= self._edges[group]).sum(axis=1)
-        return np.asarray(group * self.n_cells + place)
+    def _cells_of(self, X: Floats) -> NDArray[np.intp]:
+        distance = (self._centres**2).sum(axis=1) - 2 * X @ self._centres.T
+        return np.asarray(distance.argmin(axis=1))
 
     def _check_parameters(self) -> None:
-        if self.cells not in ("kmeans", "score"):
-            raise InputError(f"cells must be 'kmeans' or 'score', got {self.cells!r}.")
         _check_whole("n_cells", self.n_cells, 1)
         if not self.prior_count > 0:
             raise InputError(f"prior_count must be above 0, got {self.prior_count!r}.")
-        if self.max_per_cell is not None:
-            _check_whole("max_per_cell", self.max_per_cell, 1)
 
 
 @dataclass(eq=False, repr=False)
@@ -412,15 +370,6 @@ class WeiBootstrap(_Discounted):
         mean = scores[:, 0]
         variance = np.maximum(scores[:, 1:].var(axis=1, ddof=1), np.finfo(np.float64).tiny)
         return mean, np.maximum(mean * (1 - mean) / variance - 1, _LEAST)
-
-
-def _turn(cell: NDArray[np.intp], bits: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Return how many people of the same cell come before each, by their bits."""
-    order = np.lexsort((bits, cell))
-    begins = np.searchsorted(cell[order], cell[order])
-    turn = np.empty(cell.size, np.intp)
-    turn[order] = np.arange(cell.size) - begins
-    return turn
 
 
 def _check_whole(name: str, value: Any, least: int) -> None:
