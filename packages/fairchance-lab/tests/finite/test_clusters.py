@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -20,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from fairchance.errors import InputError, LearningWarning
+from fairchance.errors import InputError
 from fairchance_lab.finite.clusters import ClusteredDomain
 
 CLUSTERERS = {
@@ -32,7 +30,6 @@ CLUSTERERS = {
     "regression tree": DecisionTreeRegressor(max_leaf_nodes=7, random_state=0),
 }
 every_clusterer = pytest.mark.parametrize("clusterer", CLUSTERERS.values(), ids=CLUSTERERS.keys())
-quiet = pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 
 
 class Sealed:
@@ -45,7 +42,6 @@ class Sealed:
     __str__ = __repr__ = __index__ = _opened
 
 
-@quiet
 @parametrize_with_checks(
     [
         ClusteredDomain(),
@@ -80,7 +76,6 @@ def count_slowly(cell, good, accepted):
     return rows
 
 
-@quiet
 @every_clusterer
 def test_purity_agrees_with_slow_counts(applicants, clusterer):
     X, good, accepted = applicants
@@ -96,9 +91,18 @@ def test_purity_agrees_with_slow_counts(applicants, clusterer):
     np.testing.assert_array_equal(np.array(later.tolist()), np.array(expected))
 
 
+def test_the_larger_label_is_good(applicants):
+    X, good, accepted = applicants
+    domain = ClusteredDomain(CLUSTERERS["k-means"])
+    table = domain.fit(X, good, accepted=accepted).purity_
+    words = domain.fit(X, np.where(good == 1, "paid", "late"), accepted=accepted).purity_
+    np.testing.assert_array_equal(words, table)
+    assert not domain.fit(X, np.zeros(600)).purity_["share_good"].any()
+
+
 def test_purity_of_a_cluster_without_outcomes_is_missing(applicants):
     X, good, _ = applicants
-    domain = ClusteredDomain(KMeans(4, n_init=1, random_state=0), min_purity=0.5)
+    domain = ClusteredDomain(KMeans(4, n_init=1, random_state=0))
     cell = domain.fit(X).transform(X)[:, 0]
     table = domain.fit(X, good, accepted=cell != 2).purity_
     row = table[table["cell"] == 2]
@@ -109,7 +113,6 @@ def test_purity_of_a_cluster_without_outcomes_is_missing(applicants):
     assert np.isfinite(table["purity"]).sum() == 3
 
 
-@quiet
 @every_clusterer
 def test_outcomes_of_rejected_applicants_are_not_read(applicants, clusterer):
     X, good, accepted = applicants
@@ -124,7 +127,6 @@ def test_outcomes_of_rejected_applicants_are_not_read(applicants, clusterer):
     np.testing.assert_array_equal(domain.purity(X, sealed, accepted=accepted), usual.purity_)
 
 
-@quiet
 def test_tree_learns_from_the_accepted_only(applicants):
     X, good, accepted = applicants
     tree = CLUSTERERS["tree"]
@@ -139,7 +141,7 @@ def test_unknown_outcomes_do_not_count(applicants):
     X, good, accepted = applicants
     late = np.arange(600) % 3 == 0
     partly = np.where(late, np.nan, good)
-    domain = ClusteredDomain(KMeans(3, n_init=1, random_state=0), min_purity=0.5)
+    domain = ClusteredDomain(KMeans(3, n_init=1, random_state=0))
     table = domain.fit(X, partly, accepted=accepted).purity_
     np.testing.assert_array_equal(table, domain.fit(X, good, accepted=accepted & ~late).purity_)
     none = domain.fit(X, np.full(600, np.nan)).purity_
@@ -147,51 +149,12 @@ def test_unknown_outcomes_do_not_count(applicants):
     assert none["people"].sum() == 600
 
 
-def two_blobs(share_good, n=40):
-    """Return two clusters far apart: one with the given share of good, one with good only."""
-    X = (
-        np.concatenate([np.zeros(n), np.full(n, 9.0)])[:, None]
-        + np.linspace(0, 0.1, 2 * n)[:, None]
-    )
-    good = np.ones(2 * n, dtype=int)
-    good[: round(n * (1 - share_good))] = 0
-    return X, good
-
-
-def test_warning_below_the_threshold_names_the_cluster():
-    domain = ClusteredDomain(KMeans(2, n_init=1, random_state=0), min_purity=0.7)
-    X, good = two_blobs(share_good=0.65)
-    with pytest.warns(LearningWarning, match="1 of 2 clusters, with 50%") as caught:
-        domain.fit(X, good)
-    cell = int(domain.transform(X[:1])[0, 0])
-    assert f"0.7 in {cell} (0.65)" in str(caught[0].message)
-    assert caught[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        domain.fit(*two_blobs(share_good=0.7))
-        domain.fit(*two_blobs(share_good=0.1))
-        domain.fit(X)
-        ClusteredDomain(domain.clusterer, min_purity=0.5).fit(X, good)
-        # Nine outcomes are too few for a warning, ten are enough.
-        mixed = np.arange(80) % 2
-        domain.fit(X, mixed, accepted=np.arange(80) < 9)
-    with pytest.warns(LearningWarning, match="1 of 2 clusters"):
-        domain.fit(X, mixed, accepted=np.arange(80) < 10)
-
-
-def test_warning_names_the_five_worst_clusters():
-    X = np.repeat(np.arange(8.0) * 10, 20)[:, None]
-    good = np.tile([0, 1], 80)
-    with pytest.warns(LearningWarning, match=r"8 of 8 clusters, with 100% .*\), …;"):
-        ClusteredDomain(KMeans(8, n_init=1, random_state=0)).fit(X, good)
-
-
 def test_finer_clusters_are_purer_if_features_determine_outcomes(rng):
     X = rng.uniform(size=(2000, 1))
     good = (np.floor(8 * X[:, 0]) % 2).astype(int)
     purity = []
     for k in (2, 8, 64):
-        domain = ClusteredDomain(KMeans(k, n_init=1, random_state=0), min_purity=0.5)
+        domain = ClusteredDomain(KMeans(k, n_init=1, random_state=0))
         table = domain.fit(X, good).purity_
         purity.append(np.average(table["purity"], weights=table["people"]))
     assert purity[0] < 0.65
@@ -199,7 +162,6 @@ def test_finer_clusters_are_purer_if_features_determine_outcomes(rng):
     assert purity[2] > 0.9
 
 
-@quiet
 def test_fitted_clusterer_is_not_fitted_again(applicants):
     X, good, accepted = applicants
     fitted = KMeans(5, n_init=1, random_state=3).fit(X + 0.5)
@@ -224,7 +186,6 @@ def test_cell_without_applicants_at_fit_has_its_own_number():
     assert domain.transform([[8.0]])[0, 0] not in domain.cells_
 
 
-@quiet
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_frames_give_the_cells_of_arrays(applicants, frame):
     X, good, accepted = applicants
@@ -237,13 +198,13 @@ def test_frames_give_the_cells_of_arrays(applicants, frame):
     assert domain.feature_names_in_.tolist() == ["income", "age"]
     with pytest.raises(ValueError, match="order"):
         domain.transform(frame({"age": X[:, 1], "income": X[:, 0]}))
-    with pytest.raises(InputError, match="columns that are not numbers: 'trade'"):
+    with pytest.raises(InputError, match="'trade'"):
         domain.fit(frame({"trade": ["smith", "baker"]}))
 
 
 def test_frame_output_and_pipeline(applicants):
     X, good, _ = applicants
-    domain = ClusteredDomain(CLUSTERERS["k-means"], min_purity=0.5).set_output(transform="pandas")
+    domain = ClusteredDomain(CLUSTERERS["k-means"]).set_output(transform="pandas")
     frame = domain.fit_transform(X, good)
     assert frame.columns.tolist() == domain.get_feature_names_out().tolist() == ["cell"]
     assert frame["cell"].dtype == np.int64
@@ -252,35 +213,12 @@ def test_frame_output_and_pipeline(applicants):
     assert pd.DataFrame(domain.purity_)["people"].sum() == 600
 
 
-def test_string_labels_and_single_labels(applicants):
-    X, good, accepted = applicants
-    domain = ClusteredDomain(CLUSTERERS["k-means"], min_purity=0.5, pos_label="paid")
-    words = np.where(good == 1, "paid", "unpaid")
-    table = domain.fit(X, words, accepted=accepted).purity_
-    plain = clone(domain).set_params(pos_label=None)
-    np.testing.assert_array_equal(table, plain.fit(X, good, accepted=accepted).purity_)
-    flipped = plain.fit(X, words, accepted=accepted).purity_  # "unpaid" is the larger string
-    np.testing.assert_allclose(flipped["share_good"], 1 - table["share_good"])
-    np.testing.assert_array_equal(plain.fit(X, np.zeros(600)).purity_["share_good"], 0)
-    np.testing.assert_array_equal(plain.fit(X, np.ones(600, bool)).purity_["share_good"], 1)
-    np.testing.assert_array_equal(domain.fit(X, ["unpaid"] * 600).purity_["share_good"], 0)
-    with pytest.raises(InputError, match=r"'unpaid'.* pos_label"):
-        plain.fit(X, ["unpaid"] * 600)
-    with pytest.raises(InputError, match=r"pos_label .*'paid'"):
-        domain.fit(X, good)
-    with pytest.raises(InputError, match="got 3: 0, 1, 2"):
-        plain.fit(X, np.arange(600) % 3)
-
-
 @pytest.mark.parametrize(
     ("clusterer", "message"),
     [
-        (DBSCAN(), r"predict.*DBSCAN\(\)"),
-        (
-            RandomForestClassifier(3, random_state=0),
-            r"got int64 of shape \(600, 3\)",
-        ),
-        (LinearRegression().fit([[0.0, 1.0]], [1.0]), "integer, got float64"),
+        (DBSCAN(), r"DBSCAN\(\)"),
+        (RandomForestClassifier(3, random_state=0), r"\(600, 3\)"),
+        (LinearRegression().fit([[0.0, 1.0]], [1.0]), "float64"),
     ],
 )
 def test_estimators_that_give_no_cells_are_refused(applicants, clusterer, message):
@@ -292,19 +230,15 @@ def test_estimators_that_give_no_cells_are_refused(applicants, clusterer, messag
 def test_wrong_input_is_refused(applicants):
     X, good, accepted = applicants
     domain = ClusteredDomain(CLUSTERERS["tree"])
-    for wrong in (0.4, 1.2, np.nan):
-        with pytest.raises(InputError, match=r"min_purity .* must be in \[0.5, 1\], got"):
-            ClusteredDomain(min_purity=wrong).fit(X)
-    with pytest.raises(ValueError, match="requires y to be passed"):
-        domain.fit(X)
-    for none in ({"y": good, "accepted": np.zeros(600, bool)}, {"y": np.full(600, np.nan)}):
-        with pytest.raises(InputError, match="outcomes of the accepted, and there are none"):
-            domain.fit(X, **none)
-    with pytest.raises(InputError, match=r"accepted must be True or False .* got 2"):
-        domain.fit(X, good, accepted=good + 1)
-    with pytest.raises(InputError, match="accepted must be one column"):
-        domain.fit(X, good, accepted=accepted[1:])
-    with pytest.raises(InputError, match="y must be one column"):
-        domain.fit(X, good[1:])
-    with pytest.raises(InputError, match="purity needs y"):
-        ClusteredDomain(min_purity=0.5).fit(X).purity(X, None)
+    for named, arguments in (
+        ("y", {"y": good, "accepted": np.zeros(600, bool)}),
+        ("y", {"y": np.full(600, np.nan)}),
+        ("y.* 3", {"y": np.arange(600) % 3}),
+        ("y", {"y": good[1:]}),
+        ("accepted", {"y": good, "accepted": good + 1}),
+        ("accepted", {"y": good, "accepted": accepted[1:]}),
+    ):
+        with pytest.raises(InputError, match=named):
+            domain.fit(X, **arguments)
+    with pytest.raises(InputError, match="y"):
+        ClusteredDomain().fit(X).purity(X, None)

@@ -6,7 +6,6 @@ cell. The outcomes within a cluster show how well that works.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fairchance.core.saved import saved
-from fairchance.errors import InputError, LearningWarning
+from fairchance.errors import InputError
 from fairchance.frames import as_array, check_columns, column, is_missing, read_features, to_frame
 
 __all__ = ["ClusteredDomain"]
 
 Floats = NDArray[np.floating[Any]]
 Labels = NDArray[np.int64]
-_ENOUGH = 10  # outcomes: with fewer, a mixed cluster may be chance
-_MAX_NAMED = 5  # clusters or labels that a message names
 
 
 @saved
@@ -45,12 +42,6 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ``KMeans(random_state=0)``. A fitted clusterer is used without fitting it again; ``clone``
         drops the fit, as always in scikit-learn, unless it is wrapped in ``FrozenEstimator``. A
         tree that is not fitted learns from the outcomes of the accepted.
-    min_purity
-        Warn about clusters with at least 10 outcomes and a purity below this, in [0.5, 1]; 0.5
-        means never. Purity is low if a cluster is too wide, or if outcomes are uncertain given all
-        features; finer clusters help only in the first case.
-    pos_label
-        Label of the good outcome; None means the larger of the two.
 
     Attributes
     ----------
@@ -59,7 +50,8 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     cells_
         Numbers of the cells with applicants at fit.
     purity_
-        Result of ``purity`` at fit; None without outcomes.
+        Result of ``purity`` at fit; None without outcomes. It is low if a cluster is too wide, or
+        if outcomes are uncertain given all features; finer clusters help only in the first case.
 
     Examples
     --------
@@ -73,12 +65,8 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     [0.667, 1.0]
     """
 
-    def __init__(
-        self, clusterer: Any = None, *, min_purity: float = 0.6, pos_label: Any = None
-    ) -> None:
+    def __init__(self, clusterer: Any = None) -> None:
         self.clusterer = clusterer
-        self.min_purity = min_purity
-        self.pos_label = pos_label
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -95,24 +83,17 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         X
             Features of all applicants; numbers.
         y
-            Outcomes, read only where accepted; NaN or None for outcomes that are not known yet.
-            None means that there are no outcomes.
+            Outcomes, of which the larger label is good; read only where accepted. NaN or None for
+            outcomes that are not known yet. None means that there are no outcomes.
         accepted
             Which applicants were accepted; None means all.
         """
-        if not 0.5 <= self.min_purity <= 1:
-            raise InputError(
-                f"min_purity is the larger of the shares of good and bad and must be in [0.5, 1], "
-                f"got {self.min_purity}; 0.5 means no warning."
-            )
         features = self._features(X, reset=True)
         seen, good = self._outcomes(y, accepted, features.shape[0])
         self.clusterer_ = self._fitted(features, y, seen, good)
         cell = self._cells(features)
         self.cells_ = np.unique(cell)
         self.purity_ = None if y is None else _purity(cell, seen, good)
-        if self.purity_ is not None:
-            self._warn(self.purity_)
         return self
 
     def transform(self, X: Any) -> Labels:
@@ -180,51 +161,24 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not rows.size:
             return rows, np.empty(0, dtype=np.bool_)
         check_classification_targets(values)
-        return rows, np.asarray(values == self._good_label(np.unique(values).tolist()))
-
-    def _good_label(self, labels: list[Any]) -> Any:
-        if len(labels) > 2:
-            raise InputError(
-                f"outcomes are good or bad, so y has two labels, got {len(labels)}: "
-                f"{', '.join(map(repr, labels[:_MAX_NAMED]))}; map them to two."
-            )
-        if self.pos_label is not None:
-            if len(labels) == 2 and self.pos_label not in labels:
-                raise InputError(
-                    f"pos_label must be one of the outcomes, {labels[0]!r} or {labels[1]!r}, "
-                    f"got {self.pos_label!r}."
-                )
-            return self.pos_label
-        if len(labels) == 2 or labels[0] == 1:
-            return labels[-1]
-        if labels[0] == 0:
-            return 1
-        raise InputError(
-            f"all known outcomes are {labels[0]!r}, which may be good or bad; name the good label "
-            f"with pos_label."
-        )
+        labels = np.unique(values)
+        if labels.size > 2:
+            raise InputError(f"y must have two labels, good and bad, got {labels.size}.")
+        return rows, np.asarray(values == (1 if labels[0] == 0 else labels[-1]))
 
     def _fitted(self, X: Floats, y: Any, seen: NDArray[np.intp], good: NDArray[np.bool_]) -> Any:
         clusterer = KMeans(random_state=0) if self.clusterer is None else self.clusterer
         if not (hasattr(clusterer, "apply") or hasattr(clusterer, "predict")):
-            raise InputError(
-                f"clusterer must have predict, or apply as trees have, for later applicants, got "
-                f"{clusterer!r}; use KMeans, GaussianMixture or a tree."
-            )
+            raise InputError(f"clusterer must have predict, or apply, got {clusterer!r}.")
         if _is_fitted(clusterer):
             return clusterer
         if not _learns_from_outcomes(clusterer):
             return clone(clusterer).fit(X)
         if y is None:
-            raise ValueError(
-                "a tree requires y to be passed, but the target y is None; pass outcomes of the "
-                "accepted, or a clusterer that needs none."
-            )
+            # As scikit-learn's checks want it.
+            raise ValueError("a tree requires y to be passed, but the target y is None.")
         if not seen.size:
-            raise InputError(
-                "a tree learns from outcomes of the accepted, and there are none; pass some, or a "
-                "clusterer that needs none."
-            )
+            raise InputError("a tree needs outcomes of the accepted, got none in y.")
         return clone(clusterer).fit(X[seen], good.astype(np.int8))
 
     def _cells(self, X: Floats) -> Labels:
@@ -233,26 +187,9 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if label.ndim != 1 or label.dtype.kind not in "iu":
             raise InputError(
                 f"clusterer must give each applicant an integer, got {label.dtype} of shape "
-                f"{label.shape} for {X.shape[0]} applicants from {self.clusterer_!r}; use a single "
-                f"tree instead of a forest, and a clusterer instead of a regressor."
+                f"{label.shape} from {self.clusterer_!r}."
             )
         return label.astype(np.int64, copy=False)
-
-    def _warn(self, table: NDArray[Any]) -> None:
-        mixed = table[(table["seen"] >= _ENOUGH) & (table["purity"] < self.min_purity)]
-        if not mixed.size:
-            return
-        worst = mixed[np.argsort(mixed["purity"], kind="stable")][:_MAX_NAMED]
-        named = ", ".join(f"{row['cell']} ({row['purity']:.2f})" for row in worst)
-        share = mixed["people"].sum() / table["people"].sum()
-        warnings.warn(
-            f"{mixed.size} of {table.size} clusters, with {share:.0%} of the applicants, mix "
-            f"outcomes: purity is below {self.min_purity:g} in {named}"
-            f"{', …' * (mixed.size > _MAX_NAMED)}; use more clusters or other features, or lower "
-            f"min_purity if outcomes are that uncertain.",
-            LearningWarning,
-            stacklevel=3,
-        )
 
 
 def _purity(cell: Labels, seen: NDArray[np.intp], good: NDArray[np.bool_]) -> NDArray[Any]:
@@ -277,11 +214,8 @@ def _read_accepted(accepted: Any, n: int) -> NDArray[np.bool_]:
     if accepted is None:
         return np.ones(n, dtype=np.bool_)
     values = column(accepted, n, "accepted")
-    if not np.all((values == 0) | (values == 1)):
-        wrong = values[np.flatnonzero((values != 0) & (values != 1))[0]]
-        raise InputError(
-            f"accepted must be True or False (1 or 0) for each row, got {wrong.item()!r}."
-        )
+    if not np.isin(values, (0, 1)).all():
+        raise InputError("accepted must be True or False (1 or 0) for each row.")
     return values.astype(np.bool_)
 
 
