@@ -23,7 +23,7 @@ from fairchance.learners.group_search import (
     relax,
 )
 from fairchance.learners.thresholds import OperatingPoint, group_thresholds
-from learners.test_thresholds import (
+from learners.brute_force import (
     EXACT,
     Best,
     Case,
