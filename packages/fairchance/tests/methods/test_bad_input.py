@@ -52,62 +52,62 @@ def changed(X, row, column, value):
 FIT = {
     "infinite": (
         lambda X, y, z: {"X": changed(X, 5, 1, np.inf), "y": y},
-        r"X contains inf in 1 of 40 rows, first in row 5, column 1; every feature must be a finite",
+        "inf.*1.*40.*5.*1",
     ),
     "nothing known": (
         lambda X, y, z: {"X": np.full((N, 2), np.nan), "y": y},
-        r"X has no column to decide by: 0 is empty in the whole history; 1 is empty in the whole",
+        "X.*0.*1",
     ),
     "nobody accepted": (
         lambda X, y, z: {"X": X, "y": y, "accepted": np.zeros(N, bool)},
-        r"none of the 40 applicants of the history was accepted",
+        "40",
     ),
     "one class": (
         lambda X, y, z: {"X": X, "y": np.ones(N, int)},
-        r"only one class of outcome, 1; two are needed",
+        "1",
     ),
     "one class among the accepted": (
         lambda X, y, z: {"X": X, "y": y, "accepted": y == 1},
-        r"only one class of outcome, 1; two are needed",
+        "1",
     ),
     "outcome missing": (
         lambda X, y, z: {"X": X, "y": np.where(np.arange(N) < 2, np.nan, y)},
-        r"y has no outcome \(NaN or None\) for 2 accepted applicants",
+        r"y.*\(NaN or None\).*2",
     ),
     "lone member": (
         lambda X, y, z: {"X": X, "y": y, "sensitive_features": ["only", *z[1:]]},
-        r"the group 'only' has one member in the history; a group needs at least two",
+        "'only'",
     ),
     "group missing": (
         lambda X, y, z: {"X": X, "y": y, "sensitive_features": [None, *z[1:]]},
-        r"sensitive_features has missing values",
+        "sensitive_features",
     ),
     "duplicate ids": (
         lambda X, y, z: {"X": X, "y": y, "ids": [7, 7, *range(100, 100 + N - 2)]},
-        r"ids must be unique, got 7 more than once; a person who applies again needs a new id",
+        "ids.*7",
     ),
     "ids that are no names": (
         lambda X, y, z: {"X": X, "y": y, "ids": np.arange(N) / 2},
-        r"ids must be integers or strings, got 0.0; convert them first",
+        "ids.*0.0",
     ),
     "accepted is no decision": (
         lambda X, y, z: {"X": X, "y": y, "accepted": np.full(N, 2)},
-        r"accepted must be True or False \(1 or 0\) for each row, got 2",
+        r"accepted.*\(1 or 0\).*2",
     ),
     "a column of lists": (
         lambda X, y, z: {
             "X": pd.DataFrame({"a": X[:, 0], "jobs": [[job] for job in z.tolist()]}),
             "y": y,
         },
-        r"the column 'jobs' holds \['a'\]; a column may hold numbers, text, categories, truth val",
+        r"'jobs'.*\['a'\]",
     ),
     "a column of two types": (
         lambda X, y, z: {"X": pd.DataFrame({"a": X[:, 0], "job": [1, *z[1:].tolist()]}), "y": y},
-        r"the column 'job' holds 1 and 'a'; a column may hold numbers, text, .* convert it to one",
+        "'job'.*1.*'a'",
     ),
     "lengths": (
         lambda X, y, z: {"X": X, "y": y, "sensitive_features": z[:5]},
-        r"sensitive_features must be one column with one value per row of X, 40 in all, got shape",
+        "sensitive_features.*40",
     ),
 }
 
@@ -123,37 +123,37 @@ def test_fit(data, case):
 DECIDE = {
     "mostly missing": (
         lambda X, z: {"X": changed(X, slice(21), 0, np.nan)},
-        r"21 of 40 applicants have no value in column 0",
+        "21.*40.*0",
     ),
     "infinite": (
         lambda X, z: {"X": changed(X, 0, 0, -np.inf)},
-        r"X contains inf in 1 of 40 rows",
+        "inf.*1.*40",
     ),
     "empty": (
         lambda X, z: {"X": X[:0], "sensitive_features": z[:0], "ids": []},
-        r"the batch is empty; pass at least one application",
+        None,
     ),
     "unseen group": (
         lambda X, z: {"sensitive_features": ["new", *z[1:]]},
-        r"holds the group 'new', which the history does not have; known are 'a', 'b'; map it",
+        "'new'.*'a'.*'b'",
     ),
     "no group": (
         lambda X, z: {"sensitive_features": None},
-        r"sensitive_features is missing: fit got the groups 'a', 'b'",
+        "sensitive_features.*'a'.*'b'",
     ),
     "known id": (
         lambda X, z: {"ids": ["h3", *(f"n{i}" for i in range(N - 1))]},
-        r"1 of 40 ids were decided on before, first 'h3';",
+        "1.*40.*'h3'",
     ),
     "duplicate ids": (
         lambda X, z: {"ids": ["twice", "twice", *(f"n{i}" for i in range(N - 2))]},
-        r"ids must be unique, got 'twice' more than once",
+        "ids.*'twice'",
     ),
     "another kind of ids": (
         lambda X, z: {"ids": np.arange(N)},
-        r"ids must be strings, as in the history, got integers",
+        "ids",
     ),
-    "no ids": (lambda X, z: {"ids": None}, r"ids must be given, since those of the history were"),
+    "no ids": (lambda X, z: {"ids": None}, "ids"),
 }
 
 
@@ -174,9 +174,9 @@ def test_decide_changes_nothing(fitted, data, case):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (["income"], r"X is missing the columns 'debt'; allowed are 'income', 'debt', in this"),
-        (["debt", "income"], r"X has the columns of fit in another order; allowed are 'income'"),
-        (["income", "debt", "x"], r"X has columns that fit never saw: 'x'; allowed are 'income'"),
+        (["income"], "X.*'debt'.*'income'.*'debt'"),
+        (["debt", "income"], "X.*'income'"),
+        (["income", "debt", "x"], "X.*'x'.*'income'"),
     ],
 )
 def test_columns(data, columns, message):
@@ -197,14 +197,14 @@ def test_outcomes(fitted, data):
     fitted.observe(taken[:1], [1])
     known = fitted.n_outcomes_
     cases = [
-        (turned_away[:1], [1], UnknownIdError, r"1 of 1 ids were rejected, first"),
-        (["nobody"], [1], UnknownIdError, r"1 of 1 ids were never decided on, .*first 'nobody'"),
-        (taken[:1], [0], InputError, r"is recorded already and differs from the one given now"),
-        ([taken[1], taken[1]], [0, 1], InputError, r"outcomes contradict each other for id"),
-        (taken[1:2], [2], InputError, r"outcomes must be 0 or 1, as in the history, got 2"),
-        (taken[1:2], [np.nan], InputError, r"got nan; map it to one of them, or leave out"),
+        (turned_away[:1], [1], UnknownIdError, "1"),
+        (["nobody"], [1], UnknownIdError, "1.*'nobody'"),
+        (taken[:1], [0], InputError, None),
+        ([taken[1], taken[1]], [0, 1], InputError, "outcomes"),
+        (taken[1:2], [2], InputError, "outcomes.*0.*1.*2"),
+        (taken[1:2], [np.nan], InputError, "nan"),
         # One wrong line among right ones: none of them is recorded.
-        ([*taken[1:3], "nobody"], [1, 1, 1], UnknownIdError, r"nothing was recorded"),
+        ([*taken[1:3], "nobody"], [1, 1, 1], UnknownIdError, "nobody"),
     ]
     for names, outcomes, kind, message in cases:
         with pytest.raises(kind, match=message) as error:
@@ -217,12 +217,12 @@ def test_outcomes(fitted, data):
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 15, float("nan"), "0.15", None])
 def test_alpha(alpha):
-    with pytest.raises(InputError, match=r"alpha bounds the false discovery rate and must be a"):
+    with pytest.raises(InputError, match="alpha"):
         FdrBudget(alpha=alpha)
 
 
 def test_alpha_exploit():
-    with pytest.raises(InputError, match=r"must be in \(0, alpha\) = \(0, 0.15\), got 0.15"):
+    with pytest.raises(InputError, match=r"\(0, alpha\).*\(0, 0.15\).*0.15"):
         FdrBudget(alpha=0.15, exploit=0.15)
 
 
@@ -249,15 +249,15 @@ def test_strategy_must_be_positive(rng, g, found):
     [
         (
             {"thresholds": "many"},
-            r"thresholds must be one of \('shared', 'per_group'\), got 'many'",
+            r"thresholds.*\('shared', 'per_group'\).*'many'",
         ),
-        ({"budget": 0.15}, r"budget must be a FdrBudget or None, got 0.15"),
-        ({"weight_cap": 0.5}, r"weight_cap must be 1 or more, or None, got 0.5"),
-        ({"min_outcomes": 0}, r"min_outcomes must be 1 or more, or None, got 0"),
-        ({"strategy": 3}, r"strategy must be a Strategy or a function of"),
-        ({"learner": "logistic"}, r"learner must be a scikit-learn classifier with predict_proba"),
-        ({"fairness": SelectionRateParity(0.1)}, r"pass sensitive_features to fit"),
-        ({"pos_label": "yes"}, r"pos_label must be one of the outcomes \[0, 1\], got 'yes'"),
+        ({"budget": 0.15}, "budget.*FdrBudget.*0.15"),
+        ({"weight_cap": 0.5}, "weight_cap.*1.*0.5"),
+        ({"min_outcomes": 0}, "min_outcomes.*1.*0"),
+        ({"strategy": 3}, "strategy"),
+        ({"learner": "logistic"}, "learner.*predict_proba"),
+        ({"fairness": SelectionRateParity(0.1)}, "sensitive_features"),
+        ({"pos_label": "yes"}, r"pos_label.*\[0, 1\].*'yes'"),
     ],
 )
 def test_options(data, option, message):
@@ -302,7 +302,7 @@ def test_a_function_need_be_positive_on_candidates_only(rng):
 
 def test_past_policy_must_be_a_policy(data):
     X, y, _ = data
-    with pytest.raises(InputError, match=r"past_policy must be a function of X that returns"):
+    with pytest.raises(InputError, match="past_policy"):
         PartialFeedbackClassifier().fit(X, y, past_policy=3)
-    with pytest.raises(InputError, match=r"past_policy must return one probability in \[0, 1\]"):
+    with pytest.raises(InputError, match=r"past_policy.*\[0, 1\]"):
         PartialFeedbackClassifier().fit(X, y, past_policy=lambda X: X[:, 0] * 5)

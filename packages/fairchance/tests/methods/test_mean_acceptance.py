@@ -89,5 +89,5 @@ def test_it_is_the_same_after_saving(make, tmp_path):
 def test_no_round_has_no_mean(make, rng):
     X = rng.normal(size=(200, 2))
     classifier = make().fit(X, X[:, 0] > 0, accepted=X[:, 1] > -1)
-    with pytest.raises(InputError, match="no round"):
+    with pytest.raises(InputError):
         classifier.mean_acceptance(X)

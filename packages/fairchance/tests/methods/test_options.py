@@ -34,11 +34,11 @@ def test_options_that_go_together():
         ("weight_cap", 5, {"weights": "none"}, "weights = 'none'"),
         ("reserve", 0.02, {"alpha_exploit": 0.1}, "alpha_exploit = 0.1"),
         ("strategy_reading", "product", {}, "strategy = 'score-weighted'"),
-        ("fairness_in", "fit", {}, "fairness is missing"),
+        ("fairness_in", "fit", {}, "fairness"),
         ("bounds_in", "fit", {"learner": "gradient-boosting"}, "learner = 'gradient-boosting'"),
     ],
 )
 def test_an_option_without_effect_is_refused(key, value, others, reason):
     """Before a round decides as if it were not there."""
-    with pytest.raises(InputError, match=f"{key} has no effect, because {reason}"):
+    with pytest.raises(InputError, match=f"{key}.*{reason}"):
         build(**{key: value}, **others)

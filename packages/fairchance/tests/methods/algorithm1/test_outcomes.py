@@ -229,7 +229,7 @@ def test_certified_rounds_wait_for_corrections(rng):
 def test_maturity_counts_rounds(value, rng):
     X, y = rng.normal(size=(40, 1)), np.arange(40) % 2
     for make in (algorithm, certified):
-        with pytest.raises(InputError, match="maturity counts rounds and must be 0 or more, got"):
+        with pytest.raises(InputError, match=r"maturity.*0"):
             make(maturity=value).fit(X, y, accepted=np.arange(40) % 3 > 0)
 
 

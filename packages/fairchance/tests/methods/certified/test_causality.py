@@ -87,7 +87,7 @@ def test_outcomes_of_the_rejected_are_unreachable(usual):
     assert classifier.rounds_[-1] == other.rounds_[-1]
     _, accepted, _ = rounds[-1]
     ids = np.arange(N)[~accepted] + 10_000 * ROUNDS
-    with pytest.raises(UnknownIdError, match="were rejected"):
+    with pytest.raises(UnknownIdError):
         other.observe(ids[:3], [1, 1, 1])
 
 

@@ -367,9 +367,9 @@ def test_a_strategy_that_leaves_applicants_out_is_refused(rng):
     X = rng.normal(size=(100, 1))
     good = (X[:, 0] > 0).astype(int)
     classifier = CertifiedClassifier(floor=0.01, strategy=lambda X, s, z: (s > 0.5) * 1.0)
-    with pytest.raises(InputError, match="a positive finite number for every candidate"):
+    with pytest.raises(InputError):
         classifier.fit(X, good, accepted=X[:, 0] > -1).decide(X)
-    with pytest.raises(InputError, match="strategy must be a Strategy or a function"):
+    with pytest.raises(InputError, match="strategy"):
         CertifiedClassifier(floor=0.01, strategy="uniform").fit(X, good, accepted=X[:, 0] > -1)
 
 
@@ -558,12 +558,12 @@ def test_all_applicants_barred_and_limits_per_group(rng):
 
 def test_exposure_and_missing_values_in_limits_are_refused(rng):
     limited = Limited(exposure=100, amount=1)
-    with pytest.raises(InputError, match=r"exposure cannot be kept by independent coins.*got 100"):
+    with pytest.raises(InputError, match=r"exposure.*100"):
         start(TwoColumns(), rng, strategy=limited)
     nan = Limited(exclude=lambda X: np.where(X[:, 0] > 5, np.nan, 0))
     classifier = start(TwoColumns(), rng, strategy=nan)
     X = TwoColumns().draw(50, rng).X
-    with pytest.raises(InputError, match="got NaN or None for 1 of 51"):
+    with pytest.raises(InputError, match=r"NaN.*1.*51"):
         classifier.decide(np.vstack([X, [[6.0, 0.0]]]))
     assert classifier.rounds_ == ()
     classifier.decide(X)
