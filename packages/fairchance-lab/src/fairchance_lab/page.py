@@ -335,7 +335,7 @@ class _Experiment:
                 caption = "Share of applicants with a certificate, and evidence for the next step"
                 key, draw = f"certificate-{method}", plot.certificate
                 said.append(self.drawn(key, draw, f"{caption} (first run)", brief, method=method))
-            if any(rounds[-1]["curve"] for rounds in records.values()):
+            if any(rounds[-1].curve for rounds in records.values()):
                 caption = "What the last certified round would earn with another α (first run)"
                 said.append(self.drawn(f"curve-{method}", plot.curve, caption, "", method=method))
             parts.append(Section(f"{self.name}-of-{method}", one.label, "", said))

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from fairchance.core.decisions import CertifiedRound
 from fairchance.errors import InputError
 from fairchance.plot.marks import (
     BLUE,
@@ -202,7 +203,7 @@ def curve(results: Results, *, method: str | None = None) -> Chart:
     return draw_curves(_records(results, method), results.alphas[results.main])
 
 
-def _records(results: Results, method: str | None) -> dict[Any, list[Row]]:
+def _records(results: Results, method: str | None) -> dict[Any, list[CertifiedRound]]:
     """Return the records of certificates in the first repetition, by group."""
     known = [name for name in certified_methods(results) if records_of(results, name, results.main)]
     name = next(iter(known), None) if method is None else method

@@ -1,18 +1,34 @@
-"""How objects look in a notebook: a sentence, a small table, and notes, as escaped HTML."""
+"""How objects look in a notebook: a sentence, a small table, and notes, as escaped HTML.
+
+A class that is ``Displayed`` is looked up in ``VIEWS`` by its name, or that of a base class.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import Any, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 from fairchance.errors import visible
-from fairchance.words import counted
+from fairchance.words import amount, counted, percent, rounds, share
+from fairchance.words.batches import unlike_words
 
-__all__ = ["Record", "Records", "in_words"]
+if TYPE_CHECKING:
+    from fairchance.core.decisions import (
+        CertifiedRound,
+        Correction,
+        CurvePoint,
+        Decisions,
+        GroupCount,
+        Round,
+    )
+
+__all__ = ["ROWS", "VIEWS", "Displayed", "Records", "View", "in_words"]
 
 _ROWS = 20  # records in a table
+_SHOWN = 10  # decisions in a table
 _LONG = 60  # characters in a cell
 # Text keeps the notebook's colours, light or dark, and formulas in names are not typeset.
 _BLOCK = '<div class="tex2jax_ignore mathjax_ignore" style="overflow-x:auto" tabindex="0">{}</div>'
@@ -74,62 +90,184 @@ def _cell(tag: str, position: int, value: Any) -> str:
     return f'<{tag}{scope}{more} style="{style}">{_escaped(text)}</{tag}>'
 
 
-class Record(ABC):
-    """A record that a notebook shows in words."""
+@dataclass(frozen=True)
+class View:
+    """What a notebook shows: a sentence, notes, and a table with the number of rows left out."""
 
-    @property
-    def _noun(self) -> str:
-        return "record"
-
-    def _lead(self) -> str:
-        """Return what it is, in one sentence."""
-        return f"{self._noun.capitalize()} {next(iter(self._row().values()))}"
-
-    @abstractmethod
-    def _row(self) -> dict[str, Any]:
-        """Return what a table shows: values for readers by the titles of their columns."""
-
-    def _notes(self) -> Iterable[str]:
-        """Return sentences that explain it."""
-        return ()
-
-    def _repr_html_(self) -> str:
-        row = self._row()
-        return in_words(self._lead(), *self._notes(), titles=[*row], rows=[[*row.values()]])
+    lead: str
+    notes: Iterable[str] = ()
+    titles: Sequence[str] = ()
+    rows: Iterable[Sequence[Any]] = ()
+    left_out: int = 0
 
 
-R_co = TypeVar("R_co", bound=Record, covariant=True)
+class Displayed:
+    """An object that a notebook shows in words, by its view or as a row of a table."""
+
+    def _repr_html_(self) -> str | None:
+        view = _found(self, VIEWS)
+        if view is not None:
+            return _html(view(self))
+        row = _found(self, ROWS)
+        return None if row is None else _html(_of_rows(type(self).__name__, [row(self)]))
 
 
-class Records(tuple[R_co, ...]):
-    """A tuple of records that a notebook shows as a table.
+D_co = TypeVar("D_co", bound=Displayed, covariant=True)
 
-    Examples
-    --------
-    >>> class Paid(Record):
-    ...     def _row(self):
-    ...         return {"id": "a17", "outcome": "good"}
-    >>> Records([Paid(), Paid()])[:1]._repr_html_().count("a17")
-    1
-    """
+
+class Records(tuple[D_co, ...]):
+    """A tuple of records that a notebook shows as a table."""
 
     __slots__ = ()
 
     @overload
-    def __getitem__(self, key: SupportsIndex) -> R_co: ...
+    def __getitem__(self, key: SupportsIndex) -> D_co: ...
     @overload
-    def __getitem__(self, key: slice) -> Records[R_co]: ...
+    def __getitem__(self, key: slice) -> Records[D_co]: ...
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)
         return Records(found) if isinstance(key, slice) else found
 
     def _repr_html_(self) -> str:
-        rows = [record._row() for record in self[-_ROWS:]]
-        lead = counted(len(self), self[0]._noun) if rows else "None yet"
-        hidden = len(self) - len(rows)
-        titles = [*rows[-1]] if rows else []
-        return in_words(
-            f"The last {len(rows)} of {lead}" if hidden else lead,
-            titles=titles,
-            rows=[[row.get(title, "") for title in titles] for row in rows],
-        )
+        shown = self[-_ROWS:]
+        rows = [row(record) for record in shown if (row := _found(record, ROWS))]
+        lead = counted(len(self), "record") if self else "None yet"
+        lead = f"The last {len(shown)} of {lead}" if len(shown) < len(self) else lead
+        return _html(_of_rows(lead, rows))
+
+
+def _found(shown: Any, known: dict[str, Callable[[Any], Any]]) -> Callable[[Any], Any] | None:
+    """Return what is known for the class of an object, or for its nearest base class."""
+    names = (kind.__name__ for kind in type(shown).__mro__)
+    return next((known[name] for name in names if name in known), None)
+
+
+def _html(view: View) -> str:
+    return in_words(
+        view.lead, *view.notes, titles=view.titles, rows=view.rows, left_out=view.left_out
+    )
+
+
+def _of_rows(lead: str, rows: Sequence[dict[str, Any]], notes: Iterable[str] = ()) -> View:
+    titles = [*rows[-1]] if rows else []
+    return View(lead, notes, titles, [[row.get(title, "") for title in titles] for row in rows])
+
+
+# The views of decisions and records
+
+
+def _decisions(decided: Decisions) -> View:
+    accepted, explored = int(decided.accepted.sum()), int(decided.explored.sum())
+    columns = {name: values[:_SHOWN].tolist() for name, values in decided.columns().items()}
+    del columns["round"]
+    return View(
+        f"Round {decided.round}: {accepted:,} of {counted(len(decided), 'applicant')} accepted, "
+        f"{explored:,} of them explored; {'certified' if decided.certified else 'no certificate'}",
+        map(unlike_words, decided.unlike),
+        [*columns],
+        [[_shown(value) for value in row] for row in zip(*columns.values(), strict=True)],
+        max(0, len(decided) - _SHOWN),
+    )
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return share(value) if isinstance(value, float) else str(value)
+
+
+def _round(record: Round) -> View:
+    n, of = record.n_exploited + record.n_explored, counted(record.n_people, "applicant")
+    row = _found(record, ROWS)
+    assert row is not None
+    lead = f"Round {record.round}: {n:,} of {of} accepted"
+    return _of_rows(lead, [row(record)], rounds.about_round(record))
+
+
+def _round_row(record: Round) -> dict[str, Any]:
+    return {
+        "round": record.round,
+        "applied": f"{record.n_people:,}",
+        "accepted": f"{record.n_exploited + record.n_explored:,}",
+        "explored": f"{record.n_explored:,}",
+        "mistakes allowed": percent(record.alpha_exploit),
+        "mistakes estimated": percent(record.estimated_fdr),
+        "outcomes": f"{record.n_outcomes:,}",
+    }
+
+
+def _certified_round(record: CertifiedRound) -> View:
+    group = "" if record.group is None else f", group {record.group}"
+    lead = (
+        f"Round {record.round}{group}, {record.status}: {record.n_accepted:,} of "
+        f"{counted(record.n_people, 'applicant')} accepted"
+    )
+    rows = [*map(_curve_row, record.curve)] or [_certified_row(record)]
+    return _of_rows(lead, rows, _certified_notes(record))
+
+
+def _certified_notes(record: CertifiedRound) -> Iterator[str]:
+    yield from rounds.about_certificate(record)
+    if record.n_awaited:
+        missed = counted(record.n_awaited, "outcome was", "outcomes were")
+        yield f"When it was decided, {missed} missing in round {record.awaited_round}."
+    if record.curve:
+        yield "The table has what the rule would earn at several bounds on mistakes."
+
+
+def _certified_row(record: CertifiedRound) -> dict[str, Any]:
+    evidence = "–"  # no certificate is possible here
+    if math.isfinite(record.threshold):
+        evidence = percent(max(0.0, record.log_wealth) / record.threshold)
+    return {
+        "round": record.round,
+        **({} if record.group is None else {"group": record.group}),
+        "status": record.status,
+        "applied": f"{record.n_people:,}",
+        "accepted": f"{record.n_accepted:,}",
+        "outcomes": f"{record.n_outcomes:,}",
+        "evidence": evidence,
+        "mistakes estimated": percent(record.estimated_fdr),
+    }
+
+
+def _count_row(count: GroupCount) -> dict[str, Any]:
+    return {
+        "round": count.round,
+        "attribute": count.attribute,
+        "group": count.group,
+        "applied": f"{count.n_people:,}",
+        "accepted": f"{count.n_accepted:,}",
+        "explored": f"{count.n_explored:,}",
+    }
+
+
+def _correction_row(one: Correction) -> dict[str, Any]:
+    before = "–" if one.before is None else one.before
+    return {"id": one.id, "after round": one.round, "before": before, "now": one.after}
+
+
+def _curve_row(point: CurvePoint) -> dict[str, Any]:
+    return {
+        "mistakes at most": percent(point.bound),
+        "accepted for sure": percent(point.share),
+        "earned per applicant": amount(point.earned),
+        "mistakes estimated": percent(point.estimated_fdr),
+        "certified": "yes" if point.certified else "no",
+    }
+
+
+# By the name of a class, so that this module imports none of them; other packages add theirs.
+VIEWS: dict[str, Callable[[Any], View]] = {
+    "Decisions": _decisions,
+    "Round": _round,
+    "CertifiedRound": _certified_round,
+}
+# The rows of tables of records: what readers see, by the titles of columns.
+ROWS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "Round": _round_row,
+    "CertifiedRound": _certified_row,
+    "GroupCount": _count_row,
+    "Correction": _correction_row,
+    "CurvePoint": _curve_row,
+}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
 
-from fairchance.core.decisions import CertifiedRound
+from fairchance.core.decisions import CertifiedRound, CurvePoint, Note
 from fairchance_lab.baselines.plug_in import PlugInClassifier
 from fairchance_lab.experiments.results import Results
 
@@ -20,24 +20,26 @@ __all__ = [
     "summarise_certificates",
 ]
 
-Record = dict[str, Any]
+T = TypeVar("T")
 
 
-def certificate_records(method: Any, setting: str, name: str) -> list[Record]:
+def certificate_records(method: Any, setting: str, name: str) -> list[dict[str, Any]]:
     """Return a certified method's rounds as plain data; other methods have none."""
     rounds = getattr(method, "rounds_", ())
     if isinstance(method, PlugInClassifier):  # has such rounds, and promises nothing
         return []
     return [
-        {"setting": setting, "method": name}
-        | {key: _plain(value) for key, value in asdict(record).items()}
-        | {"curve": [{key: _plain(value) for key, value in vars(p).items()} for p in record.curve]}
+        {"setting": setting, "method": name} | _plain(asdict(record))
         for record in rounds
         if isinstance(record, CertifiedRound)
     ]
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     return value if isinstance(value, str | int | None) else str(value)
@@ -54,13 +56,24 @@ def certified_methods(results: Results) -> list[str]:
     ]
 
 
-def records_of(results: Results, method: str, at: int) -> dict[Any, list[Record]]:
+def records_of(results: Results, method: str, at: int) -> dict[Any, list[CertifiedRound]]:
     """Return the first repetition's records by round, for each group with its own certificate."""
-    records: dict[Any, list[Record]] = {}
-    for record in results.certificates:
-        if record["method"] == method and record["setting"] == results.settings[at]:
-            records.setdefault(record["group"], []).append(record)
+    records: dict[Any, list[CertifiedRound]] = {}
+    for data in results.certificates:
+        if data["method"] == method and data["setting"] == results.settings[at]:
+            curve = tuple(_read(CurvePoint, point) for point in data["curve"])
+            notes = tuple(_read(Note, note) for note in data["notes"])
+            record = _read(CertifiedRound, data | {"curve": curve, "notes": notes})
+            records.setdefault(record.group, []).append(record)
     return records
+
+
+def _read(kind: type[T], data: dict[str, Any]) -> T:
+    """Return a record from plain data, in which unknown numbers are None."""
+    values = {one.name: data[one.name] for one in fields(kind)}  # type: ignore[arg-type]
+    group = {"group": values["group"]} if "group" in values else {}
+    unknown = {name: math.nan for name, value in values.items() if value is None}
+    return kind(**(values | unknown | group))
 
 
 @dataclass(frozen=True)

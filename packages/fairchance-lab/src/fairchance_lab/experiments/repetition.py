@@ -218,7 +218,7 @@ def _past_counts(world: World, segments: Segments) -> NDArray[np.int64]:
 def _weight_counts(method: Method) -> tuple[int, int, int]:
     """Return what the weights of the last round's thresholds were, for Algorithm 1."""
     record = next(reversed(getattr(method, "rounds_", ())), None)
-    if not isinstance(record, Round) or not record.n_outcomes:
+    if not isinstance(record, Round) or not (record.thresholds and record.n_outcomes):
         return 0, 0, 0
     n_capped = round(record.capped_share * record.n_outcomes)
     return record.n_outcomes, n_capped, round(record.effective_sample_size)

@@ -185,7 +185,7 @@ def _standing(
     at, i = results.main, results.methods.index(method)
     gives = method in certified_methods(results)
     last = [records[-1] for records in records_of(results, method, at).values()]
-    missing = [0.0 if r["status"] == "certified" else r["more_outcomes"] or np.nan for r in last]
+    missing = [0.0 if r.status == "certified" else r.more_outcomes for r in last]
     return Standing(
         method,
         results.label(method),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairchance.core.budget import FdrBudget
 from fairchance.core.coverage import CoverageRule
-from fairchance.core.decisions import Decisions
+from fairchance.core.decisions import Decisions, Note, Round
 from fairchance.core.fairness import RateParity
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.sampling import Draw, chance, fixed_size_draw
@@ -25,7 +25,7 @@ from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy, as_strategy, check_sizes
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError, LearningWarning
-from fairchance.frames import n_rows
+from fairchance.frames import n_rows, plain
 from fairchance.methods.estimator import (
     DecidingClassifier,
     check_group_mode,
@@ -33,11 +33,11 @@ from fairchance.methods.estimator import (
     check_unchanged,
     fits_read_groups,
 )
-from fairchance.notebook import Record, Records
+from fairchance.notebook import ROWS, Records
 from fairchance.people.ids import id_bits, keyed_bits, round_key, seed_of
 from fairchance.people.reasons import Scored
 from fairchance.people.store import PeopleStore
-from fairchance.words import percent
+from fairchance.words.rounds import NOTES, note_text
 from fairchance_lab.finite.cells import (
     CellCounts,
     CellState,
@@ -119,72 +119,46 @@ class CellPolicy:
 
 
 @saved
-@dataclass(frozen=True)
-class FiniteRound(Record):
-    """The record of a round.
+@dataclass(frozen=True, kw_only=True)
+class FiniteRound(Round):
+    """The record of a round on cells; f_t has no thresholds.
 
     Attributes
     ----------
-    round
-        Number of the round, from 1.
-    n_people, n_exploit_region
-        Size of the batch and of its exploit region.
     n_cells, n_exploit_cells
         Number of known cells, and of those in EXPLOIT_t.
-    n_exploited, n_explored
-        Number of applicants accepted in the exploit region, and of explored applicants.
-    alpha_exploit
-        The share of mistakes allowed to the exploited.
-    carried
-        Exploration budget carried to the next round, in applicants.
-    n_outcomes
-        Observed outcomes that f_t rests on.
-    estimated_utility, estimated_fdr, selection_rate, disparity
-        Of f_t on η_w; NaN if the past policy decides.
+    estimated_utility, selection_rate
+        Of f_t on η_w, as ``estimated_fdr`` and ``disparity``; NaN if the past policy decides.
     gap
         Proven relative gap to the best f_t; NaN if the past policy decides.
-    feasible
-        Whether the constraints could be met on η_w.
-    note
-        A sentence on what went differently from what was asked for; empty if nothing did.
-    group_mode
-        What groups could change in the round: ``"aware"``, ``"blind"`` or ``"audit"``.
     """
 
-    round: int
-    n_people: int
-    n_exploit_region: int
     n_cells: int
     n_exploit_cells: int
-    n_exploited: int
-    n_explored: int
-    alpha_exploit: float
-    carried: float
-    n_outcomes: int
     estimated_utility: float
-    estimated_fdr: float
     selection_rate: float
-    disparity: float
     gap: float
-    feasible: bool
-    note: str
-    group_mode: str = field(default="aware", kw_only=True)
 
-    _noun = "round"
 
-    def _row(self) -> dict[str, Any]:
-        return {
-            "round": self.round,
-            "applied": f"{self.n_people:,}",
-            "accepted": f"{self.n_exploited + self.n_explored:,}",
-            "explored": f"{self.n_explored:,}",
-            "cells exploited": f"{self.n_exploit_cells:,} of {self.n_cells:,}",
-            "mistakes allowed": percent(self.alpha_exploit),
-            "mistakes estimated": percent(self.estimated_fdr),
-        }
+def _row(record: FiniteRound) -> dict[str, Any]:
+    cells = f"{record.n_exploit_cells:,} of {record.n_cells:,}"
+    return ROWS["Round"](record) | {"cells exploited": cells}
 
-    def _notes(self) -> tuple[str, ...]:
-        return ("" if self.feasible else "The constraints could not all be met.", self.note)
+
+ROWS[FiniteRound.__name__] = _row
+NOTES.update(
+    no_cell_known=(
+        "No cell of the applicants is known well enough to exploit, so none can be explored "
+        "either; lower the threshold of the coverage rule, give a past policy, or fit again if "
+        "outcomes were forgotten."
+    ),
+    no_cell_allowed=(
+        "No classifier with an FDR of at most {max_fdr:.3g} meets the other constraints on the "
+        "known cells, so none is accepted there; lower min_selection_rate or loosen the bound of "
+        "fairness."
+    ),
+    gap="The best classifier is known only to a relative gap of {gap:.2g}.",
+)
 
 
 @saved
@@ -494,7 +468,11 @@ class FiniteClassifier(DecidingClassifier):
             disparity=f.disparity,
             gap=f.gap,
             feasible=f.feasible,
-            note=self._note(t, f, exploit, n, n - n_candidates, n_exploit),
+            notes=self._notes(t, f, exploit, n, n - n_candidates, n_exploit),
+            thresholds=(),
+            calibrated=True,
+            effective_sample_size=float(counts.outcomes[exploit].sum()),
+            follows=self.first_round if self._follows_past(t) else "",
             group_mode=self.group_mode,
         )
         # Everything that can fail has been computed; from here on the round is recorded.
@@ -797,40 +775,24 @@ class FiniteClassifier(DecidingClassifier):
             draw = replace(draw, left=draw.left * (n_explore_then / n_explore))
         return draw
 
-    def _note(
+    def _notes(
         self, t: int, f: ExactFit, exploit: Flags, n: int, n_known: int, n_exploit: int
-    ) -> str:
+    ) -> tuple[Note, ...]:
         """Return what went differently from what was asked for; warn if it needs attention."""
         n_so_far = n + sum(record.n_people for record in self._rounds)
         ever_known = n_known or any(record.n_exploit_region for record in self._rounds)
         max_fdr = self._budget.max_fdr(t)
         if n_so_far >= _ENOUGH_TO_WARN and not (ever_known and exploit.any()):
-            note = (
-                "No cell of the applicants is known well enough to exploit, so none can be "
-                "explored either; lower the threshold of the coverage rule, give a past policy, or "
-                "fit again if outcomes were forgotten."
-            )
+            note = Note("no_cell_known")
         elif not f.feasible:
-            note = (
-                f"No classifier with an FDR of at most {max_fdr:.3g} meets the other constraints "
-                f"on the known cells, so none is accepted there; lower min_selection_rate or "
-                f"loosen the bound of fairness."
-            )
+            note = Note("no_cell_allowed", {"max_fdr": max_fdr})
         elif n_exploit == 0 and n_known >= _ENOUGH_TO_WARN:
-            note = (
-                f"No cell of these applicants is worth accepting with an estimated FDR of at most "
-                f"{max_fdr:.3g}, so none was accepted, and few or none explored; check that "
-                f"{self._intake.good!r} is the good outcome (pos_label), raise alpha, or change "
-                f"the utility."
-            )
-        elif np.isnan(f.gap):
-            return "Follows the past policy."
-        elif f.gap > self.gap + 1e-9:
-            return f"The best classifier is known only to a relative gap of {f.gap:.2g}."
+            facts = {"max_fdr": max_fdr, "good": plain(self._intake.good)}
+            note = Note("none_worth_accepting", facts)
         else:
-            return ""
-        warnings.warn(note, LearningWarning, stacklevel=3)
-        return note
+            return (Note("gap", {"gap": f.gap}),) if f.gap > self.gap + 1e-9 else ()
+        warnings.warn(note_text(note), LearningWarning, stacklevel=3)
+        return (note,)
 
     # Questions about applicants.
 

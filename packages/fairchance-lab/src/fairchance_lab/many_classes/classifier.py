@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairchance.core.budget import FdrBudget
 from fairchance.core.coverage import CoverageRule
-from fairchance.core.decisions import Decisions, Round
+from fairchance.core.decisions import Decisions, Note, Round
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy
@@ -43,6 +43,7 @@ from fairchance.methods.algorithm1.policy_log import LOG_COLUMNS
 from fairchance.methods.estimator import allows_missing
 from fairchance.notebook import Records
 from fairchance.people.intake import Batch, History, Intake
+from fairchance.words.rounds import NOTES, note_text
 from fairchance_lab.many_classes.decision_table import (
     DecisionTable,
     as_names,
@@ -145,6 +146,20 @@ class ManyClassRound(Round):
             error_share={name: share for name, share, observed in by_decision if observed},
             recall=dict(zip(table.classes, recall.tolist(), strict=True)),
         )
+
+
+NOTES.update(
+    rule_not_held_out="A fold held a single class: the rule was not held out.",
+    rule_accepts_too_few=(
+        "No rule with an FDR of at most {max_fdr:.4g} accepts a share of {min_selection_rate:.4g}; "
+        "the best accepts {selection_rate:.4g}."
+    ),
+    no_class_allowed=(
+        "No rule keeps the estimated FDR at or below {max_fdr:.3g} with applicants worth "
+        "accepting, so none was accepted or explored; check which classes are good, raise alpha, "
+        "or change the utility."
+    ),
+)
 
 
 @saved
@@ -457,16 +472,16 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         """Learn class probabilities and then the best rule; None if fewer than two classes known.
 
         The model is fitted to the first fold, the rule to the second. If a fold holds a single
-        class, both use all rows, and the note says so.
+        class, both use all rows, and a note says so.
         """
         rules = self._rules(t, everywhere=everywhere)
         parts = self._labelled_rows(rules)
-        note = ""
+        notes: list[Note] = []
         if not all(map(_has_two_classes, parts)):
             parts = [LabelledRows.joined(parts)]
             if not _has_two_classes(parts[0]):
                 return None
-            note = "A fold held a single class: the rule was not held out."
+            notes.append(Note("rule_not_held_out"))
         first, last = parts[0], parts[-1]
         n_classes = len(self._table.classes)
         model = fit_class_model(self.learner, first.X, first.outcome, first.weight, n_classes)
@@ -482,10 +497,12 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             min_selection_rate=rules.min_selection_rate,
         )
         if not rule.feasible:
-            note += (
-                f" No rule with an FDR of at most {rules.max_fdr:.4g} accepts a share of "
-                f"{rules.min_selection_rate:.4g}; the best accepts {rule.selection_rate:.4g}."
-            )
+            facts = {
+                "max_fdr": rules.max_fdr,
+                "min_selection_rate": rules.min_selection_rate,
+                "selection_rate": float(rule.selection_rate),
+            }
+            notes.append(Note("rule_accepts_too_few", facts))
         return Learned(
             NetUtility(model, self._table, rule.multiplier),
             np.full(rules.n_groups, rule.threshold),
@@ -495,7 +512,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             rule.fdr,
             0.0,
             rule.feasible,
-            note.strip(),
+            tuple(notes),
             capped_share(weight, uncapped),
         )
 
@@ -517,17 +534,12 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         # Utility and noise are part of the decision table.
         return replace(rules, utility=Accuracy(), noise=OutcomeNoise())
 
-    def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
+    def _notes(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> tuple[Note, ...]:
         if exploit.sum() < ENOUGH_TO_TELL or not np.isinf(f.thresholds).all():
-            return super()._note(f, batch, exploit)
-        max_fdr = self._budget.max_fdr(len(self._rounds) + 1)
-        note = (
-            f"No rule keeps the estimated FDR at or below {max_fdr:.3g} with applicants worth "
-            f"accepting, so none was accepted or explored; check which classes are good, raise "
-            f"alpha, or change the utility."
-        )
-        warnings.warn(note, LearningWarning, stacklevel=3)
-        return note
+            return super()._notes(f, batch, exploit)
+        note = Note("no_class_allowed", {"max_fdr": self._budget.max_fdr(len(self._rounds) + 1)})
+        warnings.warn(note_text(note), LearningWarning, stacklevel=3)
+        return (note,)
 
     # Decisions and their table.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairchance.errors import InputError
 from fairchance.words import percent
+from fairchance.words.rounds import REASONS
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.ledger.objections import Request
@@ -126,11 +127,10 @@ def restarts(summary: Summary, group: Any = None) -> list[tuple[int, str]]:
     group
         A group that has a certificate of its own; None for all certificates.
     """
-    reasons = {"correction": "a correction", "drift": "outcomes that contradicted it"}
     began = {
-        record["tests_began"]: reasons.get(record["restart_reason"], record["restart_reason"])
+        record.tests_began: REASONS.get(record.restart_reason, record.restart_reason)
         for row in summary.rounds
-        for record in row.records
-        if record.get("tests_began", 1) > 1 and group in (None, record["group"])
+        for record in row.certificates
+        if record.tests_began > 1 and group in (None, record.group)
     }
     return sorted(began.items())

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,17 +11,13 @@ from numpy.typing import NDArray
 
 from fairchance.core.saved import saved
 from fairchance.frames import to_frame
-from fairchance.notebook import Record, in_words
-from fairchance.words import amount, counted, people, percent, share
-from fairchance.words.batches import unlike_words
+from fairchance.notebook import Displayed
 
-__all__ = ["CertifiedRound", "CurvePoint", "Decisions", "GroupCount", "Round"]
-
-_SHOWN = 10  # decisions in a notebook
+__all__ = ["CertifiedRound", "Correction", "CurvePoint", "Decisions", "GroupCount", "Note", "Round"]
 
 
 @dataclass(frozen=True, repr=False)
-class Decisions:
+class Decisions(Displayed):
     """The decisions on one batch, in the order of its rows.
 
     Attributes
@@ -76,21 +71,8 @@ class Decisions:
     def __repr__(self) -> str:
         explored = int(self.explored.sum())
         return (
-            f"Decisions(round {self.round}: {people(len(self))}, "
+            f"Decisions(round {self.round}: {len(self)} applicants, "
             f"{int(self.accepted.sum()) - explored} exploited, {explored} explored)"
-        )
-
-    def _repr_html_(self) -> str:
-        accepted, explored = int(self.accepted.sum()), int(self.explored.sum())
-        columns = {name: values[:_SHOWN] for name, values in self.columns().items()}
-        del columns["round"]
-        return in_words(
-            f"Round {self.round}: {accepted:,} of {counted(len(self), 'applicant')} accepted, "
-            f"{explored:,} of them explored; {'certified' if self.certified else 'no certificate'}",
-            *map(unlike_words, self.unlike),
-            titles=[*columns],
-            rows=[[_shown(v) for v in row] for row in zip(*columns.values(), strict=True)],
-            left_out=max(0, len(self) - _SHOWN),
         )
 
     @property
@@ -124,16 +106,26 @@ class Decisions:
         }
 
 
-def _shown(value: Any) -> str:
-    """Return a value of a decision for readers."""
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return share(float(value)) if isinstance(value, float | np.floating) else str(value)
+@saved
+@dataclass(frozen=True)
+class Note:
+    """Something that the record of a round mentions, as data; ``words.rounds`` has the sentences.
+
+    Attributes
+    ----------
+    code
+        What it is about, a stable word.
+    facts
+        Its values by their names: numbers, texts and truth values that JSON can hold.
+    """
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @saved
 @dataclass(frozen=True)
-class Round(Record):
+class Round(Displayed):
     """The record of one round of Algorithm 1.
 
     Attributes
@@ -165,8 +157,8 @@ class Round(Record):
         the past policy decides.
     feasible
         Whether all constraints could be met on these rows.
-    note
-        What differs from the options, in one sentence; empty if nothing does.
+    notes
+        What differs from the options.
     group_mode
         What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
     n_unreachable, unreachable
@@ -194,7 +186,7 @@ class Round(Record):
     estimated_fdr: float
     disparity: float
     feasible: bool
-    note: str
+    notes: tuple[Note, ...] = ()
     group_mode: str = field(default="aware", kw_only=True)
     n_unreachable: int = field(default=0, kw_only=True)
     unreachable: tuple[int, ...] = field(default=(), kw_only=True)
@@ -202,46 +194,9 @@ class Round(Record):
     uncapped_fdr: float = field(default=float("nan"), kw_only=True)
     follows: str = field(default="", kw_only=True)
 
-    _noun = "round"
-
-    def _lead(self) -> str:
-        return _round_lead(self.round, "", self.n_people, self.n_exploited + self.n_explored)
-
-    def _row(self) -> dict[str, Any]:
-        return {
-            "round": self.round,
-            "applied": f"{self.n_people:,}",
-            "accepted": f"{self.n_exploited + self.n_explored:,}",
-            "explored": f"{self.n_explored:,}",
-            "mistakes allowed": percent(self.alpha_exploit),
-            "mistakes estimated": percent(self.estimated_fdr),
-            "outcomes": f"{self.n_outcomes:,}",
-        }
-
-    def _notes(self) -> Iterator[str]:
-        yield self.note
-        yield (
-            "Mistakes are the share of bad among applicants accepted by their score, without the "
-            "explored."
-        )
-        if not self.calibrated:
-            yield "Thresholds do not rest on enough own outcomes: do not trust the estimate."
-        if not self.feasible:
-            yield "The constraints could not all be met."
-        if self.n_unreachable:
-            yield _barred(self.n_unreachable)
-
-
-def _round_lead(number: int, more: str, n_people: int, n_accepted: int) -> str:
-    return f"Round {number}{more}: {n_accepted:,} of {counted(n_people, 'applicant')} accepted"
-
-
-def _barred(n: int) -> str:
-    return f"Limits bar {counted(n, 'applicant')} from exploration."
-
 
 @dataclass(frozen=True)
-class GroupCount(Record):
+class GroupCount(Displayed):
     """Counts of one group in one round.
 
     Attributes
@@ -263,22 +218,10 @@ class GroupCount(Record):
     n_accepted: int
     n_explored: int
 
-    _noun = "group count"
-
-    def _row(self) -> dict[str, Any]:
-        return {
-            "round": self.round,
-            "attribute": self.attribute,
-            "group": self.group,
-            "applied": f"{self.n_people:,}",
-            "accepted": f"{self.n_accepted:,}",
-            "explored": f"{self.n_explored:,}",
-        }
-
 
 @saved
 @dataclass(frozen=True)
-class Correction(Record):
+class Correction(Displayed):
     """A replaced outcome.
 
     Attributes
@@ -296,16 +239,10 @@ class Correction(Record):
     before: Any
     after: Any
 
-    _noun = "correction"
-
-    def _row(self) -> dict[str, Any]:
-        before = "–" if self.before is None else self.before
-        return {"id": self.id, "after round": self.round, "before": before, "now": self.after}
-
 
 @saved
 @dataclass(frozen=True)
-class CurvePoint(Record):
+class CurvePoint(Displayed):
     """What the certified rule would earn at a bound on mistakes other than α, or at α.
 
     Attributes
@@ -331,21 +268,10 @@ class CurvePoint(Record):
     estimated_fdr: float
     certified: bool
 
-    _noun = "bound"
-
-    def _row(self) -> dict[str, Any]:
-        return {
-            "mistakes at most": percent(self.bound),
-            "accepted for sure": percent(self.share),
-            "earned per applicant": amount(self.earned),
-            "mistakes estimated": percent(self.estimated_fdr),
-            "certified": "yes" if self.certified else "no",
-        }
-
 
 @saved
 @dataclass(frozen=True)
-class CertifiedRound(Record):
+class CertifiedRound(Displayed):
     """The record of a round of the certified method: its policy, its promise and its evidence.
 
     Attributes
@@ -382,8 +308,10 @@ class CertifiedRound(Record):
         Outcomes of our own decisions known before the round.
     estimated_fdr
         Weighted share of bad outcomes under the deployed policy, a point estimate.
-    message
-        A message for the user; empty in a certified round that can explore every applicant.
+    alpha, delta
+        The bound on the FDR, and the probability that any certificate breaks it.
+    notes
+        What the ranking's fit warned of, and which applicants limits bar from exploration.
     group_mode
         What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
     n_unreachable
@@ -426,7 +354,9 @@ class CertifiedRound(Record):
     delta_spent: float
     n_outcomes: int
     estimated_fdr: float
-    message: str
+    alpha: float
+    delta: float
+    notes: tuple[Note, ...] = ()
     group_mode: str = field(default="aware", kw_only=True)
     n_unreachable: int = field(default=0, kw_only=True)
     n_tested: int = field(default=0, kw_only=True)
@@ -436,62 +366,3 @@ class CertifiedRound(Record):
     awaited_round: int = field(default=0, kw_only=True)
     n_awaited: int = field(default=0, kw_only=True)
     curve: tuple[CurvePoint, ...] = field(default=(), kw_only=True)
-
-    @property
-    def _noun(self) -> str:
-        return "round" if self.group is None else "record"
-
-    def _lead(self) -> str:
-        more = f", {self.status}" if self.group is None else f", group {self.group}, {self.status}"
-        return _round_lead(self.round, more, self.n_people, self.n_accepted)
-
-    def _row(self) -> dict[str, Any]:
-        return {
-            "round": self.round,
-            **({} if self.group is None else {"group": self.group}),
-            "status": self.status,
-            "applied": f"{self.n_people:,}",
-            "accepted": f"{self.n_accepted:,}",
-            "outcomes": f"{self.n_outcomes:,}",
-            "evidence": self._evidence,
-            "mistakes estimated": percent(self.estimated_fdr),
-        }
-
-    @property
-    def _evidence(self) -> str:
-        """The evidence as a share of what a certificate needs."""
-        if math.isinf(self.threshold):
-            return "–"  # no certificate is possible here
-        return percent(max(0.0, self.log_wealth) / self.threshold)
-
-    def _notes(self) -> Iterator[str]:
-        if self.status == "certified":
-            yield (
-                "Promise: with confidence 1 − δ, at most a share α of those that this policy "
-                "accepts are bad."
-            )
-            yield (
-                f"Evidence: {self._evidence} of what the certificate needs, from "
-                f"{counted(self.n_tested, 'outcome')} in the tests."
-            )
-            if not math.isnan(self.more_outcomes):
-                more = counted(math.ceil(self.more_outcomes), "more outcome")
-                yield f"A certificate for more applicants needs about {more} like those so far."
-        elif not self.message:
-            yield "A pilot: nothing is promised."
-        yield self.message
-        if self.n_awaited:
-            missed = counted(self.n_awaited, "outcome was", "outcomes were")
-            yield (
-                f"When it was decided, {missed} missing in round {self.awaited_round}, without "
-                f"which no later round enters the tests."
-            )
-        if self.n_unreachable:
-            yield _barred(self.n_unreachable)
-        if self.curve:
-            yield "The table has what the rule would earn at several bounds on mistakes."
-
-    def _repr_html_(self) -> str:
-        rows = [point._row() for point in self.curve] or [self._row()]
-        values = [[*row.values()] for row in rows]
-        return in_words(self._lead(), *self._notes(), titles=[*rows[0]], rows=values)

@@ -3,7 +3,7 @@
 Exploring applicants can hurt them. ``Limited`` adds limits to any strategy. A barred applicant has
 g = 0 wherever g is read: in the draw, in the log of past rounds, in coverage. The promise of
 exploration then covers the others only, and the record of a round has the number of barred
-applicants and the reason.
+applicants and the reasons.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from fairchance.core.strategies import Columns, Counts, Floats, Groups, Strategy
 from fairchance.errors import InputError
 from fairchance.frames import as_array, is_missing
 
-__all__ = ["Above", "Below", "Column", "ColumnNames", "Either", "Limited", "OneOf", "Rule"]
+__all__ = ["REASONS", "Above", "Below", "Column", "ColumnNames", "Either", "Limited", "OneOf"]
+__all__ += ["Rule"]
 
 Mask = NDArray[np.bool_]
 
-_EXCLUDED, _AMOUNT, _RISK = 1, 2, 3  # reasons; 0 means not barred
+_EXCLUDED, _AMOUNT, _RISK = 1, 2, 3  # 0 means not barred
+REASONS = {_EXCLUDED: "excluded", _AMOUNT: "amount", _RISK: "risk"}
 _ROUNDING = 1e-12  # three times 0.1 is 0.3: sums of decimal fractions pass their limit by rounding
 
 
@@ -261,8 +263,8 @@ class Limited(Strategy):
     >>> careful = Limited(max_risk=0.8, exclude=Below(0, 18), exposure=1000, amount=Column(1))
     >>> X = np.array([[17.0, 500], [30, 500], [40, 700], [50, 2000]])
     >>> why = careful.barred(X, np.array([0.5, 0.5, 0.1, 0.5]))
-    >>> [careful.reasons.get(code, "may be explored") for code in why.tolist()]
-    ['excluded', 'may be explored', 'risk above 0.8', 'amount above 1000']
+    >>> [REASONS.get(code) for code in why.tolist()]
+    ['excluded', None, 'risk', 'amount']
     """
 
     strategy: Any = None
@@ -320,15 +322,6 @@ class Limited(Strategy):
     def without_group(self) -> Strategy:
         """Return the same limits around the strategy without the group."""
         return replace(self, strategy=self.strategy.without_group())
-
-    @property
-    def reasons(self) -> dict[int, str]:
-        """What the codes of ``barred`` mean."""
-        return {
-            _EXCLUDED: "excluded",
-            _AMOUNT: f"amount above {self.exposure}",
-            _RISK: f"risk above {self.max_risk}",
-        }
 
     @property
     def named_values(self) -> tuple[tuple[str | int, Any], ...]:

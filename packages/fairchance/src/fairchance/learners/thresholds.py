@@ -19,6 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fairchance.core.decisions import Note
 from fairchance.core.fairness import RateParity
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError
@@ -73,8 +74,8 @@ class OperatingPoint:
         utilities minus that of rejecting all, in units of the larger of |γ11 − γ01| and
         |γ10 − γ00|; best is over all thresholds with the same least violation. 0 when exact, inf
         when the limit of work was reached before anything was proven.
-    message
-        Empty if feasible; otherwise a sentence that names the constraints missed, and by how much.
+    missed
+        None if feasible; otherwise the constraints missed, with their values.
     """
 
     thresholds: Floats
@@ -84,7 +85,7 @@ class OperatingPoint:
     disparity: float
     feasible: bool
     gap: float
-    message: str
+    missed: Note | None
 
 
 def shared_threshold(
@@ -318,7 +319,7 @@ class _Task:
             disparity=spread,
             feasible=feasible,
             gap=gap,
-            message="" if feasible else self._missed(self._bounded(curves, cuts, rate), spread),
+            missed=None if feasible else self._missed(self._bounded(curves, cuts, rate), spread),
         )
 
     def _bounded(self, curves: list[Curve], cuts: list[int], rate: float) -> float:
@@ -331,21 +332,14 @@ class _Task:
             if c.score.size
         )
 
-    def _missed(self, rate: float, spread: float) -> str:
-        missed, whose = [], " of a group" if self.bounds.per_group else ""
+    def _missed(self, rate: float, spread: float) -> Note:
+        facts = {"max_fdr": float(self.max_fdr), "per_group": self.bounds.per_group}
         if rate < self.bounds.least:
-            short = self.least - rate
-            missed.append(
-                f"the selection rate{whose} {rate:.4g} is {short:.3g} below {self.least:.4g}"
-            )
+            facts |= {"selection_rate": float(rate), "min_selection_rate": float(self.least)}
         allowed = np.inf if self.fairness is None else self.fairness.largest_disparity
         if spread > allowed + TOLERANCE:
-            over = spread - allowed
-            missed.append(f"the disparity {spread:.4g} is {over:.3g} above {allowed:.4g}")
-        return (
-            f"No thresholds with an FDR of at most {self.max_fdr:.4g} meet the other constraints; "
-            f"at the least violation {' and '.join(missed)}."
-        )
+            facts |= {"disparity": float(spread), "max_disparity": float(allowed)}
+        return Note("constraints_missed", facts)
 
 
 def _shared_rates(

@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from fairchance.core.decisions import Note
 from fairchance.errors import InputError, LearningWarning
 from fairchance.frames import subset
 from fairchance.learners.ensemble import SelectionAwareEnsemble
@@ -77,14 +78,14 @@ def fit_likelihood(
     expansion: Expansion | None = None,
     rejected: Any = None,
     from_history: NDArray[np.bool_] | None = None,
-) -> tuple[Likelihood, str]:
+) -> tuple[Likelihood, tuple[Note, ...]]:
     """Fit a learner to weighted rows; rows of weight zero are left out.
 
     If features are codes, the learner gets the numbers of their expansion. A learner whose ``fit``
     takes ``rejected`` gets the features of applicants that the past rejected; one whose ``fit``
     takes ``from_history`` gets which rows are of the history.
 
-    Returns the likelihood and the warnings of the fit, empty if there were none. A
+    Returns the likelihood and the warnings of the fit. A
     ``ConstrainedLogistic`` is refitted in place, so that it can start from its last solution; any
     other learner is cloned first, so that logged policies stay unchanged.
     """
@@ -107,11 +108,12 @@ def fit_likelihood(
         if expansion is not None:
             features = expansion.numbers(features)
         model.fit(features, outcome[rows], **arguments)
-    notes = [str(w.message) for w in caught if issubclass(w.category, LearningWarning)]
+    said = [str(w.message) for w in caught if issubclass(w.category, LearningWarning)]
     for other in caught:
         if not issubclass(other.category, LearningWarning):
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    return expanded(as_likelihood(model, n_groups), expansion), " ".join(notes)
+    notes = tuple(Note("fit", {"says": text}) for text in said)
+    return expanded(as_likelihood(model, n_groups), expansion), notes
 
 
 def fit_arguments(

@@ -48,6 +48,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from reprlib import repr as shown
 from typing import Any
 
@@ -111,7 +112,7 @@ class Entry:
     previous: bytes
     hash: bytes
 
-    @property
+    @cached_property
     def says(self) -> dict[str, Any]:
         """The header; ``LedgerError`` if it cannot be read, or lacks a key that is looked up."""
         if len(self.header) > LONGEST_JSON:

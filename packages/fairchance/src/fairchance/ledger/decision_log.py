@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.audit.log import DecisionLog
+from fairchance.core.decisions import CertifiedRound, Round
 from fairchance.errors import InputError
 from fairchance.frames import concat
 from fairchance.ledger.base import Bools, Entry, Floats, ListedRows
 from fairchance.ledger.encoding import Shape
+from fairchance.ledger.records import read_rounds
 from fairchance.ledger.replay import erased_rows
 from fairchance.ledger.sql import Reader
 from fairchance.methods.certified.classifier import CertifiedClassifier
@@ -50,8 +52,8 @@ def decision_log_of(
     shape, classifier = Shape.read(settings.says), settings.says["classifier"]
     columns = _Columns(shape, shape.has_groups and (groups or mean_acceptance is not None))
     for entry in reader.entries(kind="history" if history else "batch"):
-        coins = history or flips_coins(classifier, entry.says)
-        columns.read(reader, entry, coins=coins, ranking=0 if history else _ranking(entry.says))
+        coins = history or flips_coins(classifier, entry)
+        columns.read(reader, entry, coins=coins, ranking=0 if history else _ranking(entry))
     if not columns.parts:
         raise InputError("the program has decided no batch, so there is no log; decide one.")
     X = concat(columns.features) if columns.features else None
@@ -137,7 +139,7 @@ def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
     }
 
 
-def flips_coins(classifier: str, says: dict[str, Any]) -> bool:
+def flips_coins(classifier: str, batch: Entry) -> bool:
     """Return whether a coin of their own decided on each applicant of a batch.
 
     ``CertifiedClassifier`` flips coins. Algorithm 1, with two or many outcomes and on cells, draws
@@ -146,20 +148,24 @@ def flips_coins(classifier: str, says: dict[str, Any]) -> bool:
     depends on the rest of the batch. Nothing is known of other classifiers, and a draw is the
     cautious answer.
     """
-    follows = [record.get("follows") for record in says["rounds"]]
-    return classifier == CertifiedClassifier.__name__ or "drawn" in follows
+    return classifier == CertifiedClassifier.__name__ or any(
+        isinstance(record, Round) and record.follows == "drawn" for record in read_rounds(batch)
+    )
 
 
-def _ranking(says: dict[str, Any]) -> Any:
+def _ranking(batch: Entry) -> Any:
     """Return what tells the ranking of a batch from others: its ladders, its policy or its round.
 
     The certified method keeps a frozen ranking over rounds; Algorithm 1 learns one for each.
     """
-    names = ("group", "tests_began", "ladder")  # numbers of ladders may begin again with tests
-    ladders = [[record.get(name) for name in names] for record in says["rounds"]]
-    if all(ladder is not None for *_, ladder in ladders):
-        return str(ladders)
-    return says.get("policy", f"round {says['round']}")
+    records = read_rounds(batch)
+    ladders = [  # numbers of ladders may begin again with tests
+        (one.group, one.tests_began, one.ladder)
+        for one in records
+        if isinstance(one, CertifiedRound)
+    ]
+    says = batch.says
+    return str(ladders) if ladders else says.get("policy", f"round {says['round']}")
 
 
 def _placed(X: Any, erased: Bools) -> Any:

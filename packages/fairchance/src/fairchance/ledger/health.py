@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fairchance.audit.rates import anytime_interval
+from fairchance.core.decisions import CertifiedRound, Round
 from fairchance.ledger.outcomes import UnlikeExpected
+from fairchance.ledger.records import AnyRound
 from fairchance.ledger.summary import (
-    NAMED,
     GroupSummary,
-    NextTested,
     Outcomes,
     Summary,
     far_fewer,
@@ -23,9 +23,10 @@ from fairchance.ledger.summary import (
 from fairchance.people.likeness import Unlike
 from fairchance.words import LIGHTS, counted, days, people, percent, share, times
 from fairchance.words.batches import unlike_expected_words, unlike_words
+from fairchance.words.rounds import needed, note_text, restarted, sentence, waiting
 
 __all__ = ["PILOT_ADVICE", "TINY", "Check", "check_health"]
-__all__ += ["known_outcomes_message", "verdict", "waiting_message"]
+__all__ += ["verdict"]
 
 PILOT_ADVICE = (
     "Go on deciding and observe outcomes as they arrive. If an outcome will never be known, "
@@ -40,7 +41,6 @@ _MOST = 0.5  # of the explored
 _LEAST_SHARE = 0.02  # of all applicants, for a group that others are compared with
 _MISSING = 0.1  # late outcomes among the accepted of a group: more may hide mistakes
 _RECENT = 3  # rounds
-_SHOWN = 2  # ids in a sentence
 _HARDLY = 0.05  # of a batch with such a chance as the next line says
 _TO_EXPLORE = "find out why some applicants are hardly explored"
 TINY = 1e-4  # a chance that hardly any batch turns into an acceptance
@@ -333,7 +333,8 @@ def _unexplored(summary: Summary) -> Iterator[Check]:
     if not summary.rounds:
         return
     could = [
-        row.n_people - sum(row.noted("n_exploit_region") or [row.n_exploited])
+        row.n_people
+        - (sum(r.n_exploit_region for r in row.records if isinstance(r, Round)) or row.n_exploited)
         for row in summary.rounds
     ]
     none = [not row.n_explored and row.n_accepted < row.n_people for row in summary.rounds]
@@ -351,7 +352,7 @@ def _unexplored(summary: Summary) -> Iterator[Check]:
             f"No applicant was explored in the last {streak} rounds ({sum(none)} of {len(none)} "
             f"rounds){room.replace('its', 'the last')}."
         )
-    notes = " ".join(note for note in last.noted("note") if note)
+    notes = " ".join(note_text(note) for one in last.records for note in one.notes)
     if not could[-1]:
         notes = (
             "All of the last round are in the exploit region: the program counts applicants like "
@@ -393,16 +394,15 @@ def _weights(summary: Summary) -> Iterator[Check]:
     """
     records = summary.rounds[-1].records if summary.rounds else ()
     for record in records:
-        if not record.get("capped_share") or not record["n_outcomes"]:
+        if not isinstance(record, Round) or not (record.capped_share and record.n_outcomes):
             continue
         finding = (
-            f"The thresholds of the last round rest on {counted(record['n_outcomes'], 'outcome')}, "
-            f"worth {record['effective_sample_size']:,.0f} of equal weight; the cap lowered the "
-            f"weight of {percent(record['capped_share'])} of them. Estimated FDR "
-            f"{percent(record['estimated_fdr'])}, and {percent(record['uncapped_fdr'])} without "
-            f"the cap."
+            f"The thresholds of the last round rest on {counted(record.n_outcomes, 'outcome')}, "
+            f"worth {record.effective_sample_size:,.0f} of equal weight; the cap lowered the "
+            f"weight of {percent(record.capped_share)} of them. Estimated FDR "
+            f"{percent(record.estimated_fdr)}, and {percent(record.uncapped_fdr)} without the cap."
         )
-        yield Check("weights", "", "green", finding, value=record["capped_share"])
+        yield Check("weights", "", "green", finding, value=record.capped_share)
 
 
 def _past_policy(summary: Summary) -> Iterator[Check]:
@@ -422,7 +422,11 @@ def _past_policy(summary: Summary) -> Iterator[Check]:
     )
     values, light, meaning = (past.fdr, low, high, alpha), "green", ""
     first = summary.rounds[0] if summary.rounds else None
-    if first is not None and any(first.noted("follows")) and first.outcomes.known:
+    if (
+        first is not None
+        and any(isinstance(one, Round) and one.follows for one in first.records)
+        and first.outcomes.known
+    ):
         own = first.outcomes
         low, high = own.interval
         values = (own.fdr, low, high, alpha)
@@ -444,59 +448,6 @@ def _past_policy(summary: Summary) -> Iterator[Check]:
 
 
 # The certificate
-
-
-def waiting_message(next_in: NextTested) -> str:
-    """Say what the next round to enter the tests waits for, and when it enters.
-
-    Examples
-    --------
-    >>> from fairchance.ledger.summary import NextTested
-    >>> waiting_message(NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317))
-    'round 1 waits for 39 outcomes and enters the tests after round 13 at the latest'
-    >>> waiting_message(NextTested(1, 1, 0, matures=3, at_latest=None, n_known=0))
-    'round 1 waits for 1 outcome and enters the tests once it is known, after round 3'
-    >>> waiting_message(NextTested(12, 133, 568, matures=0, at_latest=None, n_known=0))
-    'round 12 waits for 133 outcomes and for 568 outcomes of earlier rounds and enters the tests
-    once they are known'
-    >>> waiting_message(NextTested(4, 0, 0, matures=6, at_latest=16, n_known=94))
-    'round 4 enters the tests after round 6'
-    >>> waiting_message(NextTested(3, 2, 3, 0, None, 61, oldest=1, ids=("a17", "a18", "a19")))
-    "round 1 waits for the outcomes of 'a17', 'a18' and 1 more and enters the tests once they are
-    known"
-    """
-    own, earlier = next_in.awaited, next_in.awaited_before
-    if not own and not earlier:
-        return f"round {next_in.round} enters the tests after round {next_in.matures}"
-    number, awaited = next_in.round, [counted(own, "outcome")] if own else []
-    awaited += [f"{counted(earlier, 'outcome')} of earlier rounds"] if earlier else []
-    if 0 < len(next_in.ids) < NAMED:  # all that the oldest round waits for
-        number, named = next_in.oldest, ", ".join(map(repr, next_in.ids[:_SHOWN]))
-        more = len(next_in.ids) - _SHOWN
-        outcomes = "outcome" if len(next_in.ids) == 1 else "outcomes"
-        awaited = [f"the {outcomes} of {named}{f' and {more} more' if more > 0 else ''}"]
-    if next_in.at_latest is not None:
-        when = f"after round {next_in.at_latest} at the latest"
-    else:
-        when = "once it is known" if own + earlier == 1 else "once they are known"
-        when += f", after round {next_in.matures}" if next_in.matures else ""
-    waits = " and for ".join(awaited)
-    return f"round {number} waits for {waits} and enters the tests {when}"
-
-
-def known_outcomes_message(next_in: NextTested) -> str:
-    """Say how many known outcomes are in no test yet, as a clause; empty if there are none.
-
-    Examples
-    --------
-    >>> from fairchance.ledger.summary import NextTested
-    >>> known_outcomes_message(NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317))
-    '; rounds enter in order, so 317 known outcomes are in no test yet'
-    """
-    if not next_in.n_known:
-        return ""
-    known = counted(next_in.n_known, "known outcome is", "known outcomes are")
-    return f"; rounds enter in order, so {known} in no test yet"
 
 
 def _dropped(summary: Summary) -> Iterator[Check]:
@@ -534,16 +485,17 @@ def _unpromised(summary: Summary) -> Iterator[Check]:
         yield Check("promise", "", "amber", "No batch has been decided yet.", to_do=to_do)
         return
     last, n = summary.rounds[-1], len(summary.rounds)
-    pilots = sum("pilot" in row.noted("status") for row in summary.rounds)
-    uncalibrated = sum(False in row.noted("calibrated") for row in summary.rounds)
-    if "pilot" in last.noted("status"):
-        message = next((text for text in last.noted("message") if text), "")
-        waiting = [text for held_up, text in _waiting(summary) if not held_up]
-        parts = (*waiting, message, *_observed_since(summary), PILOT_ADVICE)
+    pilots = sum(any(map(_is_pilot, row.certificates)) for row in summary.rounds)
+    uncalibrated = sum(any(map(_is_uncalibrated, row.records)) for row in summary.rounds)
+    pilot = next(filter(_is_pilot, last.certificates), None)
+    if pilot is not None:
+        waits = [text for held_up, text in _waiting(summary) if not held_up]
+        clauses = (restarted(pilot), needed(pilot))
+        parts = (*waits, *map(sentence, clauses), *_observed_since(summary), PILOT_ADVICE)
         first = f"The last round was a pilot and carries no promise ({pilots} of {n} were)."
         meaning = " ".join(part for part in parts if part)
         yield Check("promise", "", "amber", first, meaning, to_do=to_do)
-    if False in last.noted("calibrated"):
+    if any(map(_is_uncalibrated, last.records)):
         yield Check(
             "promise",
             "",
@@ -555,19 +507,26 @@ def _unpromised(summary: Summary) -> Iterator[Check]:
         )
 
 
+def _is_pilot(record: CertifiedRound) -> bool:
+    return record.status == "pilot"
+
+
+def _is_uncalibrated(record: AnyRound) -> bool:
+    return isinstance(record, Round) and not record.calibrated
+
+
 def _waiting(summary: Summary) -> Iterator[tuple[bool, str]]:
     """Say what the tests of each certificate wait for, and whether that holds up others."""
-    for record in summary.rounds[-1].records if summary.rounds else ():
-        next_in = summary.next_tested(record.get("group"))
+    for record in summary.rounds[-1].certificates if summary.rounds else ():
+        next_in = summary.next_tested(record.group)
         if next_in is None:
             continue
         # The engine's own answer: a summary does not know when the last round entered the tests.
-        missed = {"group": record.get("group"), "round": next_in.oldest}
+        missed = {"group": record.group, "round": next_in.oldest}
         held_up = missed in summary.rounds[-1].held_up
-        if held_up or record.get("status") == "pilot":
-            start = "" if record.get("group") is None else f"for {record['group']}, "
-            text = f"{start}{waiting_message(next_in)}{known_outcomes_message(next_in)}."
-            yield held_up, f"{text[0].upper()}{text[1:]}"
+        if held_up or _is_pilot(record):
+            start = "" if record.group is None else f"for {record.group}, "
+            yield held_up, sentence(f"{start}{waiting(next_in)}")
 
 
 def _held_up(summary: Summary) -> Iterator[Check]:
@@ -588,8 +547,8 @@ def _held_up(summary: Summary) -> Iterator[Check]:
 def _observed_since(summary: Summary) -> Iterator[str]:
     """Say that outcomes were observed or corrected after a pilot stated its evidence."""
     last = summary.rounds[-1]
-    known = sum(record.get("n_outcomes", 0) for record in last.records)
-    if summary.outcomes.known > known and last.noted("log_wealth"):
+    known = sum(record.n_outcomes for record in last.records)
+    if summary.outcomes.known > known and last.certificates:
         yield (
             f"These figures are from when round {last.round} was decided; the next batch counts "
             f"the outcomes observed since."
@@ -599,7 +558,7 @@ def _observed_since(summary: Summary) -> Iterator[str]:
         for change in summary.changes
         if change.kind == "correction" and change.entry > last.entry
     )
-    if n and last.noted("log_wealth"):
+    if n and last.certificates:
         were = counted(n, "outcome was", "outcomes were")
         yield (
             f"Since that round {were} corrected: if it had been tested, testing begins again with "

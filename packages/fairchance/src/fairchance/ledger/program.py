@@ -85,7 +85,6 @@ from fairchance.methods.certified.classifier import (
     CertifiedClassifier,
     DeployedRung,
     RestartedTests,
-    restart_message,
     restarts_since,
 )
 from fairchance.methods.storage import dumps
@@ -95,6 +94,7 @@ from fairchance.people.intake import good_outcome
 from fairchance.people.likeness import Checks, Unlike
 from fairchance.people.reasons import Reference, reasons_for
 from fairchance.words.batches import unlike_expected_words
+from fairchance.words.rounds import restart_cost
 
 __all__ = ["Program", "ProgramView"]
 
@@ -582,7 +582,7 @@ class Program:
                 message = f"Unlike expected: {unlike_expected_words(one)}"
                 warnings.warn(message, LearningWarning, stacklevel=2)
             if lost:
-                warnings.warn(restart_message(lost), LearningWarning, stacklevel=2)
+                warnings.warn(restart_cost(lost), LearningWarning, stacklevel=2)
 
     def withdraw(self, ids: Any, *, request: str | None = None) -> None:
         """Record that the outcomes of accepted applicants will never be known.

@@ -18,11 +18,13 @@ from typing import Any
 import numpy as np
 
 from fairchance.core.budget import FdrBudget
+from fairchance.core.decisions import CertifiedRound, Round
 from fairchance.core.metrics import exact_interval
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, Bools, Entry, HeadCounts, Ints
 from fairchance.ledger.chain import Checkpoint
+from fairchance.ledger.records import AnyRound, group_name, read_rounds
 from fairchance.ledger.retention import Deadlines, held, retention_months
 from fairchance.ledger.sql import Reader, SqlLedger
 from fairchance.methods.storage import loads
@@ -152,6 +154,11 @@ class NextTested:
     oldest: int = 0
     ids: tuple[str, ...] = ()
 
+    @property
+    def all_named(self) -> bool:
+        """Whether ``ids`` are all that the oldest round waits for."""
+        return 0 < len(self.ids) < NAMED
+
 
 @dataclass(frozen=True)
 class RoundSummary:
@@ -206,7 +213,7 @@ class RoundSummary:
     outcomes: Outcomes
     overridden: Outcomes
     budget: float
-    records: tuple[dict[str, Any], ...]
+    records: tuple[AnyRound, ...]
     about: dict[str, Any]
     unlike: tuple[dict[str, Any], ...]
     n_by_hand: int
@@ -226,19 +233,20 @@ class RoundSummary:
         """How many of these have an override, undone or not."""
         return self.n_accepted - self.outcomes.accepted
 
-    def noted(self, name: str) -> list[Any]:
-        """Return a field of the classifier's records, for all records that have it."""
-        return [record[name] for record in self.records if name in record]
-
     @property
     def alpha_exploit(self) -> float:
         """The share of mistakes allowed in the exploit region; NaN if α is not divided."""
-        return float((self.noted("alpha_exploit") or [math.nan])[0])
+        return next((one.alpha_exploit for one in self.records if isinstance(one, Round)), math.nan)
 
     @property
     def thresholds(self) -> tuple[float, ...]:
         """The score from which applicants are accepted, per group; empty if there is none."""
-        return tuple(self.noted("thresholds")[0]) if self.noted("thresholds") else ()
+        return next((one.thresholds for one in self.records if isinstance(one, Round)), ())
+
+    @property
+    def certificates(self) -> tuple[CertifiedRound, ...]:
+        """The records of a certified program, one for each certificate; else empty."""
+        return tuple(one for one in self.records if isinstance(one, CertifiedRound))
 
 
 @dataclass(frozen=True)
@@ -387,18 +395,16 @@ class Summary:
         """The currency of ``worth``; empty if the configuration names none."""
         return str(self.about.get("currency", ""))
 
-    def ladders(self) -> dict[Any, list[dict[str, Any]]]:
+    def ladders(self) -> dict[str | None, list[CertifiedRound]]:
         """Return the records of a certified program by group, in the order of rounds.
 
         The group is None if all applicants have one certificate together.
         """
-        records: dict[Any, list[dict[str, Any]]] = {}
+        records: dict[str | None, list[CertifiedRound]] = {}
         for row in self.rounds:
-            for record in row.records:
-                if "log_wealth" in record:
-                    group = record["group"]
-                    name = None if group is None else _group_name(group)
-                    records.setdefault(name, []).append(record)
+            for record in row.certificates:
+                name = None if record.group is None else group_name(record.group)
+                records.setdefault(name, []).append(record)
         return records
 
     def waiting(self, longer_than: float = 0.0) -> PendingAges:
@@ -437,7 +443,7 @@ class Summary:
         maturity, patience = self.promise.maturity, self.promise.patience
         if self.promise.delta is None or maturity is None or not self.rounds:
             return None
-        name = None if group is None else _group_name(group)
+        name = None if group is None else group_name(group)
         if name is not None and not any(summary.awaited_by_group for summary in self.rounds):
             return None  # groups were not counted
         if self._may_begin_again(group):
@@ -479,12 +485,8 @@ class Summary:
 
     def _tests_began(self, group: Any) -> int:
         """Return the first round that counts in the current tests."""
-        began = [
-            record.get("tests_began", 1)
-            for record in self.rounds[-1].records
-            if record.get("group") == group
-        ]
-        return max(began, default=1)
+        records = self.rounds[-1].certificates
+        return max((one.tests_began for one in records if one.group == group), default=1)
 
 
 def summarise(
@@ -594,17 +596,17 @@ def summary_of(
 def _awaited_ids(reader: Reader, summary: Summary) -> dict[str | None, tuple[str, ...]]:
     """Return for each certificate the first ids whose missing outcomes its tests wait for."""
     awaited: dict[str | None, tuple[str, ...]] = {}
-    for record in summary.rounds[-1].records if summary.rounds else ():
-        group = record.get("group")
+    for record in summary.rounds[-1].certificates if summary.rounds else ():
+        group = record.group
         next_in = summary.next_tested(group)
         if next_in is not None and next_in.awaited + next_in.awaited_before:
             entry = reader.entry("batch", summary.rounds[next_in.oldest - 1].batch)
             assert entry is not None
-            name = None if group is None else _group_name(group)
+            name = None if group is None else group_name(group)
             ids = [
                 application
                 for application, value in reader.awaited(entry, groups=name is not None)
-                if name is None or _group_name(json.loads(value)) == name
+                if name is None or group_name(json.loads(value)) == name
             ]
             awaited[name] = tuple(ids[:NAMED])
     return awaited
@@ -657,13 +659,9 @@ class _Counts:
         pending: dict[str, int] = {}
         for group, n in zip(compress(self.groups, waits), self._n[waits].tolist(), strict=True):
             if group is not None:
-                name = _group_name(json.loads(group))
+                name = group_name(json.loads(group))
                 pending[name] = pending.get(name, 0) + n
         return pending
-
-
-def _group_name(group: Any) -> str:
-    return ", ".join(map(str, group)) if isinstance(group, list | tuple) else str(group)
 
 
 def _promise(
@@ -721,7 +719,7 @@ def _round(
         outcomes=outcomes,
         overridden=counts.outcomes(counts.override == 1),
         budget=budget,
-        records=tuple(_numbers(record) for record in says["rounds"]),
+        records=read_rounds(entry),
         about=says.get("about", {}),
         unlike=tuple(says.get("unlike", ())),
         n_by_hand=counts.by_hand(counts.round > 0),
@@ -746,15 +744,6 @@ def _erased_pending(reader: Reader, erased: Ints, entry: Entry) -> int:
         for override, outcome in zip(listed.overrides, listed.outcomes, strict=True)
     ]
     return int((listed.decisions.accepted & np.array(pending))[erased - first].sum())
-
-
-def _numbers(value: Any) -> Any:
-    """Return a header's data with the numbers that JSON lacks."""
-    if isinstance(value, dict):
-        return {key: _numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_numbers(item) for item in value]
-    return float(value) if value in ("nan", "inf", "-inf") else value
 
 
 def _groups(counts: _Counts, names: list[str] | None) -> Iterator[GroupSummary]:

@@ -29,7 +29,6 @@ __all__ = [
     "is_text",
     "keyed_bits",
     "mistakable",
-    "named",
     "round_key",
     "seed_of",
     "unique_bits",
@@ -39,7 +38,6 @@ Bits = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 _ODD, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_NAMED = 3  # ids in a message
 _INVISIBLE = {"Cc", "Cf"}  # Unicode's categories of control and format characters
 
 
@@ -136,19 +134,6 @@ def check_spelling(ids: NDArray[np.generic]) -> None:
                 f"an id must have one spelling only, and {name!a} has {why}, so that one applicant "
                 f"could have two ids and two draws; change it."
             )
-
-
-def named(ids: Sequence[Any]) -> str:
-    """Name the first few ids for a message.
-
-    Examples
-    --------
-    >>> named(["a17"]), named(["a17", "a18"]), named(["a1", "a2", "a3", "a4", "a5"])
-    ("'a17'", "'a17' and 'a18'", "'a1', 'a2', 'a3' and 2 more")
-    """
-    names, more = [repr(name) for name in ids[:_NAMED]], len(ids) - _NAMED
-    last = f"{more:,} more" if more > 0 else names.pop()
-    return " and ".join(filter(None, [", ".join(names), last]))
 
 
 def id_bits(ids: NDArray[np.generic]) -> Bits:

@@ -16,6 +16,7 @@ import altair as alt
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from fairchance.core.decisions import CertifiedRound
 from fairchance.errors import InputError
 from fairchance.plot.rows import (
     CERTIFIED,
@@ -431,14 +432,14 @@ def draw_bars(
     return layered(title, bar, height=200)
 
 
-def draw_certificates(records_by_group: Mapping[Any, Sequence[Row]]) -> Chart:
+def draw_certificates(records_by_group: Mapping[Any, Sequence[CertifiedRound]]) -> Chart:
     """Draw how far certificates reach in each round, and the evidence for the next one."""
     charts = []
     for group, records in records_by_group.items():
         of = "" if group is None else f", {group}"
         last = [records[span][-1] for span in spans(len(records), 2 * MOST)]
-        at = [record["round"] for record in last]
-        needed = [(rounded(r["next_log_wealth"]), rounded(r["next_threshold"])) for r in last]
+        at = [record.round for record in last]
+        needed = [(rounded(r.next_log_wealth), rounded(r.next_threshold)) for r in last]
         share = [None if None in both else max(0.0, both[0] / both[1]) for both in needed]
         evidence = {"name": "so far", "x": at, "value": share, "low": share, "high": share}
         title = f"Evidence for the next certificate{of}"
@@ -450,12 +451,13 @@ def draw_certificates(records_by_group: Mapping[Any, Sequence[Row]]) -> Chart:
     return stacked(charts)
 
 
-def _ladder(title: str, records: Sequence[Row], last: Sequence[Row]) -> Chart:
+def _ladder(title: str, records: Sequence[CertifiedRound], last: Sequence[CertifiedRound]) -> Chart:
+    ends_before = [records[0].round - 1, *(one.round for one in last[:-1])]
     rows = [
-        {name: record[name] for name in ("round", "share", "certified_from", "certified_to")}
-        | {"name": CERTIFIED if record["status"] == CERTIFIED else PILOT}
-        | {"from": before["round"] + 0.5, "to": record["round"] + 0.5}
-        for before, record in pairwise([{"round": records[0]["round"] - 1}, *last])
+        {name: getattr(one, name) for name in ("round", "share", "certified_from", "certified_to")}
+        | {"name": CERTIFIED if one.status == CERTIFIED else PILOT}
+        | {"from": before + 0.5, "to": one.round + 0.5}
+        for before, one in zip(ends_before, last, strict=True)
     ]
     found = ((_FROZEN, freezes(records)), (_AGAIN, restarts(records)))
     marks = [{"at": t - 0.5, "name": name} for name, when in found for t in when]
@@ -480,15 +482,19 @@ def _ladder(title: str, records: Sequence[Row], last: Sequence[Row]) -> Chart:
     )
 
 
-def draw_curves(records_by_group: Mapping[Any, Sequence[Row]], alpha: float | None) -> Chart:
+def draw_curves(
+    records_by_group: Mapping[Any, Sequence[CertifiedRound]], alpha: float | None
+) -> Chart:
     """Draw what the certified rule of the last round would earn at other bounds than α."""
     colours = {"certified": GREEN, "only estimated": ORANGE}
     charts = []
     for group, records in records_by_group.items():
-        points = [p if isinstance(p, dict) else vars(p) for p in records[-1].get("curve", ())]
+        points = records[-1].curve
         if not points:
             continue
-        rows = [p | {"name": "certified" if p["certified"] else "only estimated"} for p in points]
+        rows = [
+            vars(p) | {"name": "certified" if p.certified else "only estimated"} for p in points
+        ]
         bounds = axis_ends([*(row["bound"] for row in rows), alpha])
         across = scaled(bounds, PERCENT, "bound on mistakes")
         up = scaled(axis_ends((row["earned"] for row in rows), zero=True), NUMBER)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from fairchance.core.decisions import CertifiedRound
 from fairchance.core.metrics import exact_interval
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
@@ -31,7 +32,7 @@ class RunRows:
 
     rounds: list[Row]
     groups: list[Row]
-    records: dict[Any, list[Row]]
+    records: dict[str | None, list[CertifiedRound]]
     alpha: float | None
     utility: Utility | None
 
@@ -76,9 +77,9 @@ def _of_classifier(clf: Any) -> RunRows:
         codes = {"good": 1, "bad": 0, "never": NEVER, "pending": PENDING}
         return {name: int((outcome[here] == code).sum()) for name, code in codes.items()}
 
-    records: dict[int, list[Row]] = {}
+    records: dict[int, list[Any]] = {}
     for record in clf.rounds_:
-        records.setdefault(record.round, []).append(vars(record))
+        records.setdefault(record.round, []).append(record)
     heads = clf._head_counts.view()
     rounds = [
         {"round": t, "people": n, "accepted": accepted, "explored": explored}
@@ -120,29 +121,30 @@ def _of_summary(summary: Any) -> RunRows:
     return RunRows(rounds, groups, by_group, summary.promise.alpha, summary.promise.utility)
 
 
-def _promised(records: Sequence[Mapping[str, Any]]) -> Row:
+def _promised(records: Sequence[Any]) -> Row:
     """Return whether a round is certified, and the share that is known well enough.
 
     That is the share in the exploit region or, with certificates, the largest certified share.
     """
-    certified = all(record.get("status") == CERTIFIED for record in records)
-    n = sum(record["n_people"] for record in records)
+    certified = all(isinstance(one, CertifiedRound) and one.status == CERTIFIED for one in records)
+    n = sum(one.n_people for one in records)
     known = sum(
-        record.get("n_exploit_region", n_of * (rounded(record.get("certified_to")) or 0.0))
-        for record in records
-        for n_of in [record["n_people"]]
+        one.n_people * (rounded(one.certified_to) or 0.0)
+        if isinstance(one, CertifiedRound)
+        else one.n_exploit_region
+        for one in records
     )
     return {"certified": certified, "covered": known / n if n else None}
 
 
-def _by_group(rounds: Iterable[Iterable[Mapping[str, Any]]]) -> dict[Any, list[Row]]:
+def _by_group(rounds: Iterable[Iterable[Any]]) -> dict[str | None, list[CertifiedRound]]:
     """Return the records of certificates by the name of their group, None for all applicants."""
-    found: dict[Any, list[Row]] = {}
+    found: dict[str | None, list[CertifiedRound]] = {}
     for record in (record for records in rounds for record in records):
-        if "log_wealth" in record:
-            group = record["group"]
+        if isinstance(record, CertifiedRound):
+            group = record.group
             name = ", ".join(map(str, group)) if isinstance(group, list | tuple) else group
-            found.setdefault(None if name is None else str(name), []).append(dict(record))
+            found.setdefault(None if name is None else str(name), []).append(record)
     return found
 
 
@@ -173,17 +175,17 @@ def rounded(value: Any) -> Any:
     return value
 
 
-def freezes(records: Sequence[Row]) -> list[int]:
+def freezes(records: Sequence[CertifiedRound]) -> list[int]:
     """Return the rounds before which a ranking was frozen, which spends a part of δ."""
-    spent = [0.0] + [record["delta_spent"] for record in records]
+    spent = [0.0, *(record.delta_spent for record in records)]
     return [
-        record["round"]
+        record.round
         for record, before in zip(records, spent, strict=False)
-        if record["delta_spent"] > before
+        if record.delta_spent > before
     ]
 
 
-def restarts(records: Sequence[Row]) -> list[int]:
+def restarts(records: Sequence[CertifiedRound]) -> list[int]:
     """Return the rounds before which all certificates were dropped and tests started again.
 
     Only then does a pilot follow a certified round. A pilot uses the newest ranking, so a frozen
@@ -191,11 +193,8 @@ def restarts(records: Sequence[Row]) -> list[int]:
     """
     frozen = set(freezes(records))
     return [
-        now["round"]
+        now.round
         for before, now in pairwise(records)
-        if now["status"] == "pilot"
-        and (
-            before["status"] == "certified"
-            or (now["round"] in frozen and now["ladder"] <= before["ladder"])
-        )
+        if now.status == "pilot"
+        and (before.status == "certified" or (now.round in frozen and now.ladder <= before.ladder))
     ]

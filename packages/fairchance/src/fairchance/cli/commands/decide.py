@@ -6,7 +6,6 @@ applicants, one decides and records, one counts for the summary.
 
 from __future__ import annotations
 
-import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -74,8 +73,9 @@ from fairchance.cli.options import (
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LearningWarning, LedgerError
 from fairchance.extras import arrow
-from fairchance.words import counted, percent
+from fairchance.words import counted
 from fairchance.words.batches import unlike_words
+from fairchance.words.rounds import about_certificate, about_round
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.core.decisions import Decisions
@@ -85,7 +85,7 @@ if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.ledger.encoding import Shape
     from fairchance.ledger.program import Program, ProgramView
     from fairchance.ledger.sql import Reader
-    from fairchance.ledger.summary import NextTested, Summary
+    from fairchance.ledger.summary import Summary
 
 __all__ = ["decide"]
 
@@ -520,9 +520,7 @@ def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str
         "explored": explored,
         "rejected": len(decisions) - accepted,
         "certified": bool(decisions.certified),
-        "promise": promise_message(
-            entry.says["rounds"], summary.promise.alpha, summary.promise.delta, summary
-        ),
+        "promise": _promise_of(entry, summary),
         "overridden_since": _overridden_since(view, sent),
         "unseen": unseen_values(view.classifier, sent.X) if shape.columns.texts else [],
         "new_groups": new_groups(view.classifier, sent.groups),
@@ -622,103 +620,15 @@ def _overridden_message(since: dict[str, int]) -> list[str]:
     ]
 
 
-def promise_message(
-    rounds: Sequence[dict[str, Any]],
-    alpha: float | None,
-    delta: float | None,
-    summary: Summary | None = None,
-) -> str:
-    """Say what a round promises.
+def _promise_of(entry: Entry, summary: Summary) -> str:
+    """Say what the round of a batch promises or estimates, and what it waits for."""
+    from fairchance.core.decisions import CertifiedRound  # noqa: PLC0415 - slow to import
+    from fairchance.ledger.records import read_rounds  # noqa: PLC0415 - an extra
 
-    Parameters
-    ----------
-    rounds
-        The records of the round, one for each certificate.
-    alpha, delta
-        The bound on mistakes, and the probability of breaking it.
-    summary
-        The program; needed to say what the tests of a pilot wait for.
-
-    Examples
-    --------
-    >>> pilot = {"status": "pilot", "group": None, "more_outcomes": 120.4, "tests_began": 1}
-    >>> promise_message([pilot], 0.15, 0.1)
-    'Pilot: no promise yet; about 121 more outcomes are needed for one.'
-    >>> unknown = pilot | {"more_outcomes": float("inf"), "next_n_tested": 0}
-    >>> promise_message([unknown], 0.15, 0.1)
-    'Pilot: no promise yet; there are too few outcomes to say how many more one needs.'
-    >>> promise_message([pilot | {"tests_began": 7, "n_tested": 9}], 0.15, 0.1)
-    'Pilot: no promise yet; testing began again with round 7, and 9 outcomes were tested since;
-    about 121 more outcomes are needed for one.'
-    >>> certified = {"status": "certified", "group": "B", "message": ""}
-    >>> promise_message([certified], 0.15, 0.1)
-    'Certified for B: with confidence 90 %, at most 15 % bad under the rule of this round.'
-    """
-    messages = [
-        _certificate_message(record, alpha, delta, summary)
-        if "status" in record
-        else _estimate_message(record, alpha)
-        for record in rounds
-    ]
-    return " ".join(dict.fromkeys(messages))
-
-
-def _certificate_message(
-    record: dict[str, Any], alpha: float | None, delta: float | None, summary: Summary | None
-) -> str:
-    group = "" if record["group"] is None else f" for {record['group']}"
-    if record["status"] == "certified":
-        confidence = percent(1 - (delta or 0))
-        message = (
-            f"Certified{group}: with confidence {confidence}, at most {percent(alpha or 0)} bad "
-            f"under the rule of this round. {record['message']}"
-        )
-        return message.strip()
-    parts = ["no promise yet"]
-    if record["tests_began"] > 1:
-        parts.append(
-            f"testing began again with round {record['tests_began']}, and "
-            f"{counted(record['n_tested'], 'outcome was', 'outcomes were')} tested since"
-        )
-    next_in = None if summary is None else summary.next_tested(record["group"])
-    message = "; ".join([*parts, *_more_outcomes(record, next_in)]) + "."
-    if record.get("n_unreachable"):
-        n = counted(record["n_unreachable"], "applicant")
-        message += f" {n} cannot be explored within the limits."
-    return f"Pilot{group}: {message}"
-
-
-def _more_outcomes(record: dict[str, Any], next_in: NextTested | None) -> list[str]:
-    """Say how many more outcomes a promise needs, or why that is unknown."""
-    more = float(record["more_outcomes"])
-    waiting = []
-    if next_in is not None:
-        from fairchance.ledger.health import (  # noqa: PLC0415 - an extra
-            known_outcomes_message,
-            waiting_message,
-        )
-
-        waiting = [f"{waiting_message(next_in)}{known_outcomes_message(next_in)}"]
-    known = waiting if next_in is not None and next_in.n_known else []
-    if math.isfinite(more):
-        needed = counted(math.ceil(more), "more outcome is", "more outcomes are")
-        return [f"about {needed} needed for one", *known]
-    if record["next_n_tested"]:
-        return ["the outcomes so far do not support one, so its number is unknown", *known]
-    return waiting or ["there are too few outcomes to say how many more one needs"]
-
-
-def _estimate_message(record: dict[str, Any], alpha: float | None) -> str:
-    """Say what a round without certificates estimates."""
-    bound = "" if alpha is None else f" of {percent(alpha)}"
-    estimated = float(record["estimated_fdr"])
-    if not math.isfinite(estimated):
-        message = f"No certificate, and no estimate yet to compare with the bound{bound}."
-    else:
-        rests = "" if record["calibrated"] else ", and it rests on the history"
-        n = counted(record["n_outcomes"], "outcome")
-        message = (
-            f"No certificate: about {percent(estimated)} bad are expected among the accepted, "
-            f"against a bound{bound}; an estimate from {n}{rests}."
-        )
-    return f"{message} {record['note']}".strip()
+    said: list[str] = []
+    for record in read_rounds(entry):
+        if isinstance(record, CertifiedRound):
+            said += about_certificate(record, summary.next_tested(record.group))
+        else:
+            said += about_round(record, summary.promise.alpha)
+    return " ".join(dict.fromkeys(filter(None, said)))

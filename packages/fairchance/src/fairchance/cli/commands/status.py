@@ -125,8 +125,8 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
 
 def _enters_next(summary: Summary) -> list[dict[str, Any]]:
     """Return for each certificate the round that enters its tests next, and what it waits for."""
-    records = summary.rounds[-1].records if summary.rounds else ()
-    rows = [(record.get("group"), summary.next_tested(record.get("group"))) for record in records]
+    records = summary.rounds[-1].certificates if summary.rounds else ()
+    rows = [(record.group, summary.next_tested(record.group)) for record in records]
     return [{"group": group, **asdict(next_in)} for group, next_in in rows if next_in is not None]
 
 

@@ -132,7 +132,7 @@ class _View:
                 _known(values, n)
                 for values in (decided.score, decided.threshold, decided.propensity)
             ),
-            ~decided.exploit & (not flips_coins(self.classifier, says)),
+            ~decided.exploit & (not flips_coins(self.classifier, entry)),
             [says.get("policy")] * n,
             [says["group_mode"]] * n,
             [bool(says["certified"])] * n,

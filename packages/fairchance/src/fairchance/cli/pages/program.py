@@ -28,9 +28,10 @@ from fairchance.cli.pages.page import (
     unchecked,
     write,
 )
+from fairchance.core.decisions import CertifiedRound
 from fairchance.core.metrics import exact_interval
 from fairchance.ledger.config import Labels
-from fairchance.ledger.health import Check, check_health, waiting_message
+from fairchance.ledger.health import Check, check_health
 from fairchance.ledger.outcomes import UnlikeExpected
 from fairchance.ledger.retention import MONTHS, retention_months
 from fairchance.ledger.summary import Change, Details, Outcomes, Rejections, RoundSummary, Summary
@@ -48,6 +49,7 @@ from fairchance.words import (
     times,
 )
 from fairchance.words.batches import unlike_expected_words, unlike_words
+from fairchance.words.rounds import needed, note_text, sentence, waiting
 
 __all__ = ["certificate_section", "program_page", "settings_section", "write_program_report"]
 
@@ -188,12 +190,17 @@ def _groups_above(checks: Sequence[Check]) -> list[Check]:
 def _promised(summary: Summary) -> tuple[str, str, str, str]:
     """Return the state of the certificates as a word and a sentence, what is missing, a light."""
     last = {group: records[-1] for group, records in summary.ladders().items()}
-    pilots = [group for group, record in last.items() if record["status"] != "certified"]
-    lacking = {group: last[group] for group in pilots} or last
-    missing = " ".join(list(map(_missing, lacking, lacking.values()))[:_MOST_NAMED])
+    pilots = [group for group, record in last.items() if record.status != "certified"]
+    lacking = [last[group] for group in pilots] or [*last.values()]
+    missing = " ".join(filter(None, map(_missing, lacking[:_MOST_NAMED])))
     if pilots and len(pilots) < len(last):
         word = f"{len(last) - len(pilots)} of {len(last)} groups"
-        return word, f"Certified, but not yet for {first_of(pilots)}.", missing, "amber"
+        return (
+            word,
+            f"Certified, but not yet for {first_of([str(group) for group in pilots])}.",
+            missing,
+            "amber",
+        )
     n, state = sum(row.certified for row in summary.rounds), summary.rounds[-1].certified
     run = list(takewhile(lambda row: row.certified == state, reversed(summary.rounds)))
     since = f"since round {run[-1].round}"
@@ -206,19 +213,10 @@ def _promised(summary: Summary) -> tuple[str, str, str, str]:
     return "no longer" if n else "not yet", f"There is no certificate{again}.", missing, "amber"
 
 
-def _missing(group: Any, record: dict[str, Any]) -> str:
-    """Say how much evidence the next certificate lacks."""
-    certified, more = record["status"] == "certified", record["more_outcomes"]
-    what = "A certificate" + ("" if group is None else f" for {group}")
-    if math.isfinite(more):
-        needed = f"needs about {counted(max(1, math.ceil(more)), 'more outcome')}"
-        return f"{what} to accept more than now {needed}." if certified else f"{what} {needed}."
-    if certified:
-        return ""
-    if record["next_n_tested"]:
-        has, needs = record["next_log_wealth"], record["next_threshold"]
-        return f"Outcomes so far do not support one (evidence {has:.1f}, needed {needs:.1f})."
-    return "No outcome has been tested yet, so it is unknown how many are needed."
+def _missing(record: CertifiedRound) -> str:
+    group = "" if record.group is None else f"for {record.group}, "
+    clause = needed(record)
+    return sentence(f"{group}{clause}") if clause else ""
 
 
 def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[Card]:
@@ -482,14 +480,14 @@ def certificate_section(summary: Summary) -> Section:
         parts.append(Table("Certificates", note, titles, rows, prose=[1]))
     curve = [
         (
-            f"{'' if group is None else f'{group}: '}{percent(point['bound'])}",
-            percent(point["share"]),
-            amount(point["earned"], summary.currency),
-            percent(point["estimated_fdr"]),
-            "yes" if point["certified"] else "no",
+            f"{'' if group is None else f'{group}: '}{percent(point.bound)}",
+            percent(point.share),
+            amount(point.earned, summary.currency),
+            percent(point.estimated_fdr),
+            "yes" if point.certified else "no",
         )
         for group, records in ladders.items()
-        for point in records[-1].get("curve", ())
+        for point in records[-1].curve
     ]
     if curve:
         note = (
@@ -506,19 +504,17 @@ def certificate_section(summary: Summary) -> Section:
 
 def _certificate_sentences(summary: Summary, group: Any) -> Iterator[str]:
     name, records = "" if group is None else f" for group {group}", summary.ladders()[group]
-    certified = [record["round"] for record in records if record["status"] == "certified"]
+    certified = [record.round for record in records if record.status == "certified"]
     first = f"first in round {certified[0]}" if certified else "so there is no promise yet"
-    begun = restarts(summary, records[0]["group"])
+    begun = restarts(summary, records[0].group)
     when = " and ".join(f"with round {number} after {reason}" for number, reason in begun)
     again = f"; testing began again {times(len(begun))}, {when}" if begun else ""
     rounds = counted(len(records), "round is", "rounds are")
     yield f"{len(certified)} of {rounds} certified{name}, {first}{again}."
-    next_in = summary.next_tested(records[0]["group"])
+    next_in = summary.next_tested(records[0].group)
     if next_in is not None:
-        text = waiting_message(next_in)
-        yield f"{text[0].upper()}{text[1:]}."
-    if records[-1]["message"]:
-        yield f"The last round noted{name}: {records[-1]['message']}"
+        yield sentence(waiting(next_in))
+    yield from map(note_text, records[-1].notes)
 
 
 def _event(change: Change) -> str:

@@ -18,6 +18,7 @@ from fairchance.frames import take
 from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.policies import EVIDENCE, PolicyFact, granted_with, policies_of
+from fairchance.ledger.records import AnyRound, read_rounds
 from fairchance.ledger.replay import (
     CLOSE,
     Allowed,
@@ -31,6 +32,7 @@ from fairchance.ledger.verification.repeat import (
     StoredPolicies,
     first_other_content,
     first_other_value,
+    json_values,
 )
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.methods.estimator import uses_of_groups
@@ -134,7 +136,7 @@ class ByPolicies(Proof):
         self._reader, self._allowed = reader, allowed
         self._policies = StoredPolicies(allowed)
         self._shape: Shape | None = None
-        self._rounds: list[dict[str, Any]] = []
+        self._rounds: tuple[AnyRound, ...] = ()
         self._values = GroupValues()
 
     def step(self, entry: Entry) -> None:
@@ -164,9 +166,9 @@ class ByPolicies(Proof):
         policy, replayer = self._policies[says["policy"]], self._policies.replayer
         erased = erased_rows(people)
         is_whole = not erased.any()
-        self._rounds = says["rounds"]
+        self._rounds = read_rounds(entry)
         if erased.all():
-            replayer.finish_round(policy, says, is_whole=False)
+            replayer.finish_round(policy, entry, is_whole=False)
             self.n_not_repeated += len(people)
             return
         rows = people if is_whole else with_placeholders(people, erased)
@@ -189,7 +191,7 @@ class ByPolicies(Proof):
         if decided.certified != says["certified"]:
             raise MismatchError(f"{describe(entry)}: certified {_DIFFERS}.")
         _check_reasons(entry, rows, shape, replayer, X, groups, recorded, known)
-        problem = replayer.finish_round(policy, says, is_whole=is_whole)
+        problem = replayer.finish_round(policy, entry, is_whole=is_whole)
         if problem is not None:
             raise MismatchError(f"{describe(entry)}: {problem} {_DIFFERS}.")
         self.n_decisions += int(drawn.sum())
@@ -197,7 +199,7 @@ class ByPolicies(Proof):
 
     def _check_evidence(self, entry: Entry) -> None:
         says = entry.says
-        record = self._rounds[int(says["ladder"].split(".")[0])]
+        record = json_values(self._rounds[int(says["ladder"].split(".")[0])])
         stated, known = ({name: values[name] for name in EVIDENCE} for values in (says, record))
         name = first_other_value(stated, known)
         if name is not None:

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from fairchance.core.decisions import Decisions
+from fairchance.core.decisions import Decisions, Note, Round
 from fairchance.core.sizes import unzipped
 from fairchance.errors import InputError
 from fairchance.ledger.base import Entry, Facts, to_json
 from fairchance.ledger.policies import START
+from fairchance.ledger.records import read_rounds
 from fairchance.ledger.replay import Allowed
 from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
 from fairchance.methods.algorithm1.learning import Learned
@@ -28,9 +29,9 @@ from fairchance.methods.storage import loads
 from fairchance.people.store import PeopleStore
 
 __all__ = ["Algorithm1Replayer", "CertifiedReplayer", "StoredPolicies"]
-__all__ += ["first_other_content", "first_other_value"]
+__all__ += ["first_other_content", "first_other_value", "json_values"]
 
-_MESSAGES = ("note",)  # texts of a round that no decision depends on
+_LEFT_OUT = ("notes",)  # what no decision depends on
 _REFERENCES = {"ref", "skops", "array", "frame"}  # keys of values that refer to other content
 
 
@@ -48,18 +49,18 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
         self._given: Learned = policy
         return self.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
 
-    def finish_round(self, policy: Learned, says: dict[str, Any], *, is_whole: bool) -> str | None:
+    def finish_round(self, policy: Learned, batch: Entry, *, is_whole: bool) -> str | None:
         """Log the round as its batch states it; return what differs from the last ``decide_by``.
 
         ``is_whole`` is False if applicants were erased, so that there is nothing to compare with.
         """
-        stored, record = says["logged"], says["rounds"][0]
+        stored, record = batch.says["logged"], read_rounds(batch)[0]
+        assert isinstance(record, Round)
         factor, left, others = (
             np.array([float(value) for value in stored[name]])
             for name in ("group_factor", "left", "others")
         )
         position = self._log.add_likelihood(policy.likelihood)
-        n_people = record["n_people"]
         logged = LoggedPolicy(
             position,
             policy.thresholds,
@@ -67,17 +68,17 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
             factor,
             left,
             others,
-            n_people,
+            record.n_people,
             follows=policy.follows,
         )
         problem = self._difference(logged, record) if is_whole else None
         self._log.n_final = stored["final"]
         self._log.append(logged, merge=self._rule.needs == "acceptance")
         self._rounds.append(record)
-        self._carried = float(record["carried"])
+        self._carried = record.carried
         return problem
 
-    def _difference(self, logged: LoggedPolicy, record: dict[str, Any]) -> str | None:
+    def _difference(self, logged: LoggedPolicy, record: Round) -> str | None:
         drawn, made = self._drawn
         used = logged.left > 0  # without a draw the sizes of the others are arbitrary
         same = (
@@ -87,7 +88,7 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
         )
         if not same:
             return "the logged draw"
-        name = first_other_value(_plain(asdict(made)), _plain(record), leave_out=_MESSAGES)
+        name = first_other_value(json_values(made), json_values(record), leave_out=_LEFT_OUT)
         return None if name is None else f"{name} of its round"
 
     def twin(self) -> Algorithm1Replayer:
@@ -105,8 +106,8 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
         del batch, accepted
         self._deployed, self._drawn = f, (policy, record)
 
-    def _note(self, f: Any, batch: Any, exploit: Any) -> str:  # noqa: ARG002
-        return ""
+    def _notes(self, f: Any, batch: Any, exploit: Any) -> tuple[Note, ...]:  # noqa: ARG002
+        return ()
 
     def _counted(self, batch: Any, decided: Decisions) -> Decisions:  # noqa: ARG002
         return decided
@@ -128,14 +129,15 @@ class CertifiedReplayer(CertifiedClassifier):
         self._given: list[ChosenPolicy] = policy
         return self.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
 
-    def finish_round(self, policy: Any, says: dict[str, Any], *, is_whole: bool) -> str | None:
+    def finish_round(self, policy: Any, batch: Entry, *, is_whole: bool) -> str | None:
         """Add the round as its batch states it; return what differs from the last ``decide_by``."""
         del policy
-        self._rounds += says["rounds"]
+        rounds = read_rounds(batch)
+        self._rounds += rounds
         if not is_whole:
             return None
-        for made, stated in zip(self._made, says["rounds"], strict=True):
-            name = first_other_value(made, {key: stated[key] for key in made})
+        for made, stated in zip(self._made, rounds, strict=True):
+            name = first_other_value(made, {key: getattr(stated, key) for key in made})
             if name is not None:
                 return f"{name} of its round"
         return None
@@ -229,9 +231,10 @@ class StoredPolicies:
         return loads(facts.payload, types=types, trusted=trusted, name=name, holds=holds)
 
 
-def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(to_json(record))
-    return plain
+def json_values(record: Any) -> dict[str, Any]:
+    """Return the values of a record as JSON has them, in which NaN equals NaN."""
+    values: dict[str, Any] = json.loads(to_json(asdict(record)))
+    return values
 
 
 def first_other_content(stored: bytes, again: bytes, close: float) -> str | None:

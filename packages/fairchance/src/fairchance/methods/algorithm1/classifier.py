@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairchance.core.budget import FdrBudget
 from fairchance.core.coverage import CoverageRule, SummedAcceptance
-from fairchance.core.decisions import Decisions, Round
+from fairchance.core.decisions import Decisions, Note, Round
 from fairchance.core.fairness import RateParity
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.sampling import Draw
@@ -25,6 +25,7 @@ from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy, as_strategy
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError, LearningWarning
+from fairchance.frames import plain
 from fairchance.learners.wrap import check_keeps_nobody, reads_raw_columns
 from fairchance.methods.algorithm1.exploration import (
     draw_by_score,
@@ -54,6 +55,7 @@ from fairchance.people.intake import Batch, History, Intake
 from fairchance.people.likeness import Checks
 from fairchance.people.reasons import Scored
 from fairchance.people.store import PeopleStore
+from fairchance.words.rounds import note_text
 
 __all__ = ["ENOUGH_TO_TELL", "Deployed", "PartialFeedbackClassifier", "check_settings"]
 
@@ -437,7 +439,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         accepted[explore[draw.drawn]] = True
         propensity[explore] = draw.probability
 
-        note = f"{self._note(f, batch, exploit)} {candidates.note(n_wanted, n_explore)}".strip()
+        notes = *self._notes(f, batch, exploit), *candidates.notes(n_wanted, n_explore)
         policy = LoggedPolicy(
             position,
             f.thresholds,
@@ -463,7 +465,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
             estimated_fdr=f.estimated_fdr,
             disparity=f.disparity,
             feasible=f.feasible,
-            note=note,
+            notes=notes,
             n_unreachable=sum(candidates.barred),
             unreachable=candidates.barred,
             group_mode=self.group_mode,
@@ -769,32 +771,26 @@ class PartialFeedbackClassifier(DecidingClassifier):
             n_instead=self._budget.allowed(t, n_exploit * (1 - 1 / len(batch)), self._carried),
         )
 
-    def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
+    def _notes(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> tuple[Note, ...]:
         """Return what the round's record must mention; warn if the run cannot go on like this."""
         so_far, n_known = self._log.n_people + len(batch), np.count_nonzero(exploit)
         none_known = not (n_known or any(record.n_exploit_region for record in self._rounds))
-        note = f.note
+        notes = f.notes
         if f.follows == "drawn":
-            return note
+            return notes
         if none_known and so_far >= ENOUGH_TO_TELL:
             w = self._log.coverage(batch.X, batch.group, self._rule)
             largest = float(w.max()) / self._rule.count(len(self._rounds))
-            note = (
-                f"None of the {so_far} applicants decided on so far is known well enough to "
-                f"exploit (largest coverage {largest:.3g}, threshold {self._rule.threshold}), so "
-                f"none can be explored either; lower the threshold of the coverage rule."
-            )
+            facts = {"n_people": so_far, "largest": largest, "threshold": self._rule.threshold}
+            notes = (Note("none_known", facts),)
         elif n_known >= ENOUGH_TO_TELL and np.isinf(f.thresholds).all():
             max_fdr = self._budget.max_fdr(len(self._rounds) + 1)
-            note = (
-                f"No threshold keeps the estimated FDR at or below {max_fdr:.3g} and accepts "
-                f"applicants worth accepting, so none was accepted or explored; check that "
-                f"{self._intake.good!r} is the good outcome (pos_label), raise alpha, or change "
-                f"the utility."
-            )
-        if note and (note != f.note or not f.feasible):
-            warnings.warn(note, LearningWarning, stacklevel=3)
-        return note
+            facts = {"max_fdr": max_fdr, "good": plain(self._intake.good)}
+            notes = (Note("none_worth_accepting", facts),)
+        if notes and (notes != f.notes or not f.feasible):
+            text = " ".join(map(note_text, notes))
+            warnings.warn(text, LearningWarning, stacklevel=3)
+        return notes
 
     def _fold_of(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:
         """Return the fold of ids, a function of them and of the seed only."""

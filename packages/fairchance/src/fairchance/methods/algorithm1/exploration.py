@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.core.limits import Limited
+from fairchance.core.decisions import Note
+from fairchance.core.limits import REASONS, Limited
 from fairchance.core.sampling import Draw, coin_flips, fixed_size_draw
 from fairchance.core.strategies import Strategy, check_sizes
 from fairchance.frames import take
@@ -16,7 +17,7 @@ from fairchance.methods.algorithm1.policy_log import per_person
 from fairchance.people.ids import keyed_bits, round_key
 from fairchance.people.intake import Batch
 
-__all__ = ["Candidates", "barred_message", "draw_by_score", "draw_explored", "find_candidates"]
+__all__ = ["Candidates", "barred_note", "draw_by_score", "draw_explored", "find_candidates"]
 
 _DRAW, _START = 1, 2  # purposes of a round's randomness
 # Least ``others`` of a draw under limits: beside it, the tiny g that the log gives to barred
@@ -36,24 +37,21 @@ class Candidates:
         How many of them can be drawn, whichever they are.
     barred
         How many of the region may not be explored, by group.
-    message
-        The same as a sentence; empty if all may be explored.
+    why
+        The same with the reasons, if any is barred.
     """
 
     may: NDArray[np.bool_]
     at_most: int
     barred: tuple[int, ...]
-    message: str
+    why: Note | None
 
-    def note(self, n_wanted: int, n_explore: int) -> str:
+    def notes(self, n_wanted: int, n_explore: int) -> tuple[Note, ...]:
         """Return how the limits reduced a round in which the budget allowed ``n_wanted``."""
+        notes = () if self.why is None else (self.why,)
         if n_explore == n_wanted:
-            return self.message
-        exposure = (
-            f"The exposure limit allowed {n_explore} of the {n_wanted} applicants in the budget to "
-            f"be explored."
-        )
-        return f"{self.message} {exposure}".strip()
+            return notes
+        return *notes, Note("exposure", {"n_explored": n_explore, "n_wanted": n_wanted})
 
 
 def find_candidates(
@@ -65,7 +63,7 @@ def find_candidates(
 ) -> Candidates:
     """Return which rows of the explore region may be explored under a strategy's limits."""
     if not isinstance(strategy, Limited) or explore.size == 0:
-        return Candidates(np.ones(explore.size, np.bool_), explore.size, (0,) * n_groups, "")
+        return Candidates(np.ones(explore.size, np.bool_), explore.size, (0,) * n_groups, None)
     features = take(batch.X, explore) if strategy.reads_features else None
     why = strategy.barred(features, score.take(explore))
     may = why == 0
@@ -73,33 +71,29 @@ def find_candidates(
     at_most = strategy.at_most(left, int(may.sum()))
     group = batch.group if batch.report_group is None else batch.report_group
     barred = np.bincount(group.take(explore[~may]), minlength=n_groups)
-    return Candidates(may, at_most, tuple(barred.tolist()), barred_message(strategy, why))
+    return Candidates(may, at_most, tuple(barred.tolist()), barred_note(strategy, why))
 
 
-def barred_message(strategy: Limited, why: NDArray[np.int8]) -> str:
-    """Return a sentence on how many candidates cannot be explored and why; empty if all can.
+def barred_note(strategy: Limited, why: NDArray[np.int8]) -> Note | None:
+    """Return how many candidates cannot be explored and why; None if all can.
 
     Examples
     --------
-    >>> barred_message(Limited(max_risk=0.8), np.array([0, 3, 3]))
-    '2 of 3 candidates cannot be explored (risk above 0.8: 2); the promise of exploration covers
-    the others only.'
+    >>> barred_note(Limited(max_risk=0.8), np.array([0, 3, 3]))
+    Note(code='barred', facts={'n_barred': 2, 'n_candidates': 3, 'risk': 2, 'max_risk': 0.8})
     """
-    counts = np.bincount(why, minlength=1)
-    n_barred = why.size - int(counts[0])
+    n_barred = int(np.count_nonzero(why))
     if n_barred == 0:
-        return ""
-    reasons = (f"{strategy.reasons[code]}: {counts[code]}" for code in np.unique(why[why > 0]))
-    parts, n = ", ".join(reasons), why.size
-    if n_barred == n:
-        return (
-            f"None of {n} candidates can be explored ({parts}); the promise of exploration covers "
-            f"none of them."
-        )
-    return (
-        f"{n_barred} of {n} candidates cannot be explored ({parts}); the promise of exploration "
-        f"covers the others only."
-    )
+        return None
+    codes, counts = np.unique(why[why > 0], return_counts=True)
+    facts: dict[str, Any] = {"n_barred": n_barred, "n_candidates": why.size}
+    for code, n in zip(codes.tolist(), counts.tolist(), strict=True):
+        reason = REASONS[code]
+        facts[reason] = n
+        if reason != "excluded":
+            limit = {"amount": "exposure", "risk": "max_risk"}[reason]
+            facts[limit] = float(getattr(strategy, limit))
+    return Note("barred", facts)
 
 
 def draw_explored(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.core.coverage import CoverageRule
+from fairchance.core.decisions import Note
 from fairchance.core.fairness import RateParity
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.saved import saved
@@ -96,7 +97,7 @@ class Learned:
     estimated_fdr: float
     disparity: float
     feasible: bool
-    note: str
+    notes: tuple[Note, ...]
     capped_share: float = 0.0
     uncapped_fdr: float = np.nan
     follows: str = ""
@@ -113,7 +114,7 @@ class Learned:
             estimated_fdr=np.nan,
             disparity=np.nan,
             feasible=True,
-            note="Follows the past policy.",
+            notes=(),
             follows=follows,
         )
 
@@ -218,7 +219,7 @@ def learn(
     ``split="half"``: likelihood from the first fold, thresholds from the second. ``"cross"``: each
     fold is scored by the likelihood of the other, thresholds come from both, and the mean of the
     two likelihoods (log-odds) is used. If a fold holds one outcome only, both folds together serve
-    both purposes, and the note says so.
+    both purposes, and a note says so.
     """
     if rules.bounds_in != "thresholds":
         for learner in learners:
@@ -227,24 +228,24 @@ def learn(
     for fold in folds:
         log.update(fold, rules.rule, rules.waiting)
         parts.append(LabelledRows.of(fold, log, rules))
-    notes: list[str] = []
+    notes: list[Note] = []
     if not all(part.has_both_outcomes() for part in parts):
         parts = [LabelledRows.joined(parts)]
         if not parts[0].has_both_outcomes():
             return None
-        notes.append("One fold held one outcome only: thresholds were not held out.")
+        notes.append(Note("not_held_out"))
     fits = [
         _fit(learner, part, rules)
         for learner, part in zip(learners, parts, strict=False)
         if part is parts[0] or rules.split == "cross"
     ]
-    notes += [note for _, note in fits if note]
+    notes += [note for _, said in fits for note in said]
     likelihoods = [likelihood for likelihood, _ in fits]
     held_out = parts[1:] + parts[:1] if rules.split == "cross" else parts[-1:]
     weight, uncapped, calibrated = _held_out_weight(held_out, rules)
     scores, point = _operating_point(likelihoods, held_out, weight, rules)
-    if point.message:
-        notes.append(point.message)
+    if point.missed is not None:
+        notes.append(point.missed)
     thresholds = _below_ties(point.thresholds, scores, held_out, weight)
     return Learned(
         likelihoods[0] if len(likelihoods) == 1 else MeanLikelihood.of(tuple(likelihoods)),
@@ -255,7 +256,7 @@ def learn(
         rules.noise.true_fdr(point.fdr),
         point.disparity,
         point.feasible,
-        " ".join(notes),
+        tuple(notes),
         capped_share(weight, uncapped),
         rules.noise.true_fdr(_fdr_at(thresholds, scores, held_out, uncapped)),
     )
@@ -305,8 +306,10 @@ def _constrain(learner: Any, max_fdr: float, min_selection_rate: float) -> None:
     learner.set_params(max_fdr=max_fdr, min_selection_rate=lowest)
 
 
-def _fit(learner: Any, rows: LabelledRows, rules: LearningRules) -> tuple[Likelihood, str]:
-    """Fit the likelihood, and return it with a note on the fit."""
+def _fit(
+    learner: Any, rows: LabelledRows, rules: LearningRules
+) -> tuple[Likelihood, tuple[Note, ...]]:
+    """Fit the likelihood, and return it with notes on the fit."""
     # Mean weight 1, so that a penalty means the same however rare acceptance was.
     weight = rows.weight * (np.count_nonzero(rows.weight) / rows.weight.sum())
     return fit_likelihood(

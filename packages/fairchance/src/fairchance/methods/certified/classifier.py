@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from fairchance.core.decisions import CertifiedRound, Decisions
+from fairchance.core.decisions import CertifiedRound, Decisions, Note
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.sampling import coin_flips
 from fairchance.core.saved import saved
@@ -47,20 +47,19 @@ from fairchance.methods.estimator import (
 )
 from fairchance.notebook import Records
 from fairchance.people.columns import as_missing_values
-from fairchance.people.ids import id_bits, keyed_bits, named, round_key
+from fairchance.people.ids import id_bits, keyed_bits, round_key
 from fairchance.people.intake import Batch, History, Intake
 from fairchance.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
 from fairchance.people.likeness import Checks
 from fairchance.people.reasons import Scored
 from fairchance.people.store import NEVER, PeopleStore
-from fairchance.words import counted
+from fairchance.words.rounds import held_up, note_text, restart_cost
 
 __all__ = [
     "AwaitedOutcomes",
     "CertifiedClassifier",
     "DeployedRung",
     "RestartedTests",
-    "restart_message",
     "restarts_since",
 ]
 
@@ -148,29 +147,6 @@ def restarts_since(
         RestartedTests(now.record.group, now.stage_began, then.n_tested)
         for then, now in zip(before, after, strict=True)
         if now.restarts > then.restarts
-    )
-
-
-def restart_message(restarts: Sequence[RestartedTests]) -> str:
-    """Return in one sentence what a correction cost.
-
-    Examples
-    --------
-    >>> print(restart_message([RestartedTests("A", 7, 526)]))
-    A corrected outcome had been tested, so the evidence of 526 outcomes (group A) is given up with
-    all certificates that rest on it, and testing begins again with round 7; with a larger maturity,
-    rounds are tested later, and corrections before that cost nothing.
-    """
-    counts = " and of ".join(
-        counted(lost.n_outcomes, "outcome")
-        + ("" if lost.group is None else f" (group {lost.group})")
-        for lost in restarts
-    )
-    return (
-        f"A corrected outcome had been tested, so the evidence of {counts} is given up with all "
-        f"certificates that rest on it, and testing begins again with round {restarts[0].round}; "
-        f"with a larger maturity, rounds are tested later, and corrections before that cost "
-        f"nothing."
     )
 
 
@@ -753,20 +729,9 @@ class CertifiedClassifier(DecidingClassifier):
 
     def _warn_if_held_up(self) -> None:
         """Warn if tests have waited long for a few outcomes, which may never arrive."""
-        waits = [
-            f"round {awaited.round} waits for the outcomes of {named(awaited.ids)}"
-            for awaited in self.awaited_
-            if awaited.held_up
-        ]
+        waits = [awaited for awaited in self.awaited_ if awaited.held_up]
         if waits:
-            warnings.warn(
-                f"No round has entered the tests of a certificate for some time, because "
-                f"{' and '.join(dict.fromkeys(waits))}, and rounds enter in order; observe these "
-                f"outcomes, or withdraw the applicants, who then count as bad. With patience=, "
-                f"which fit fixes, missing outcomes count as bad after so many rounds.",
-                LearningWarning,
-                stacklevel=4,
-            )
+            warnings.warn(held_up(waits), LearningWarning, stacklevel=4)
 
     def _check_decided(self) -> None:
         if not self._choices:
@@ -793,7 +758,7 @@ class CertifiedClassifier(DecidingClassifier):
             self._remember_corrections(t, names[changes.at], changes.before, changes.after)
             restarts = restarts_since(before, self.deployed_)
             if restarts:
-                warnings.warn(restart_message(restarts), LearningWarning, stacklevel=4)
+                warnings.warn(restart_cost(restarts), LearningWarning, stacklevel=4)
         return self
 
     def _likelihood(self, z: int) -> Likelihood:
@@ -801,8 +766,8 @@ class CertifiedClassifier(DecidingClassifier):
         known = self._history.outcome
         return self._models[z][0] or ConstantLikelihood((known.sum() + 1) / (known.size + 2))
 
-    def _newest_model(self, z: int) -> tuple[Likelihood | None, str]:
-        """Return a model learned from everything known now, and what its fit had to say."""
+    def _newest_model(self, z: int) -> tuple[Likelihood | None, tuple[Note, ...]]:
+        """Return a model learned from everything known now, and what its fit warned of."""
         if self._rounds:
             learned = self._learn(z)
             if learned[0] is not None:
@@ -810,7 +775,7 @@ class CertifiedClassifier(DecidingClassifier):
             return learned
         return self._models[z]  # nothing is known that ``fit`` did not know
 
-    def _learn(self, z: int) -> tuple[Likelihood | None, str]:
+    def _learn(self, z: int) -> tuple[Likelihood | None, tuple[Note, ...]]:
         """Learn the ranking of one of the engines; None unless both outcomes are known."""
         past = self._history if len(self._engines) == 1 else self._history.of_group(z)
         rows, known = self._engines[z].rows, self._engines[z].known_rows()
@@ -826,7 +791,8 @@ class CertifiedClassifier(DecidingClassifier):
             expansion=self._intake.expansion,
         )
         if learned[1]:
-            warnings.warn(learned[1], LearningWarning, stacklevel=6)
+            text = " ".join(map(note_text, learned[1]))
+            warnings.warn(text, LearningWarning, stacklevel=6)
         return learned
 
     def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:

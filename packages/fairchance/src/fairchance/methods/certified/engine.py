@@ -14,11 +14,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.core.decisions import CertifiedRound, CurvePoint
+from fairchance.core.decisions import CertifiedRound, CurvePoint, Note
 from fairchance.core.limits import Limited
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy
-from fairchance.methods.algorithm1.exploration import barred_message
+from fairchance.methods.algorithm1.exploration import barred_note
 from fairchance.methods.certified.evidence import RATIO_CAPS, DriftMonitor, Wealth
 from fairchance.methods.certified.ladder import (
     BoundTest,
@@ -33,14 +33,12 @@ from fairchance.methods.certified.pilot import (
     OUTER,
     Pilot,
     RungEstimates,
-    pilot_message,
 )
 from fairchance.methods.certified.ranking import Groups, Ranking
 from fairchance.methods.certified.rules import Rules
 from fairchance.people.ids import keyed_bits, round_key
 from fairchance.people.likelihoods import ConstantLikelihood, Likelihood
 from fairchance.people.store import NEVER, PENDING, ApplicantRows
-from fairchance.words import counted
 
 __all__ = [
     "ChosenPolicy",
@@ -335,7 +333,7 @@ class Engine:
         t: int,
         reference: tuple[Any, Groups],
         n_batch: int,
-        learn: Callable[[], tuple[Likelihood | None, str]],
+        learn: Callable[[], tuple[Likelihood | None, tuple[Note, ...]]],
     ) -> None:
         """Freeze the rankings that are due before round ``t``.
 
@@ -353,12 +351,12 @@ class Engine:
         """
         self.largest_batch = max(self.largest_batch, n_batch)
         while self._is_due(t):
-            likelihood, message = learn()
+            likelihood, notes = learn()
             if likelihood is None:
                 if self.ladders:
                     return
                 likelihood = ConstantLikelihood(0.5)
-            self._freeze(t, reference, likelihood, message)
+            self._freeze(t, reference, likelihood, notes)
 
     def _is_due(self, t: int) -> bool:
         k, freezes = len(self.ladders), self.rules.freezes
@@ -368,7 +366,11 @@ class Engine:
         return t - self.stage.began + 1 >= first and self.known_rows().size >= outcomes
 
     def _freeze(
-        self, t: int, reference: tuple[Any, Groups], likelihood: Likelihood, message: str
+        self,
+        t: int,
+        reference: tuple[Any, Groups],
+        likelihood: Likelihood,
+        notes: tuple[Note, ...],
     ) -> None:
         # The ladder is tested on round t and later ones only, so its ranking, floor, softness and
         # starts may depend on everything known now.
@@ -376,7 +378,7 @@ class Engine:
         X, group = reference
         score = np.asarray(likelihood.score(X, group), np.float64)
         ranking = Ranking.freeze(
-            likelihood, score, group, self.n_groups, within=rules.within, message=message
+            likelihood, score, group, self.n_groups, within=rules.within, notes=notes
         )
         floor = Floor.freeze(rules.strategy, rules.floor, X, score, group, self.n_groups)
         if stage.pilot is None:
@@ -760,15 +762,10 @@ class Engine:
         certified = ladder.certified()
         coming, coming_rung = self._next_certificate(policy, certified)
         rules, stage, nan = self.rules, self.stage, float("nan")
-        messages = [ladder.ranking.message]
-        if not policy.certified:
-            pilot = pilot_message(ladder.grid[rung], coming, coming_rung, rules.alpha, rules.delta)
-            messages = [self._restart_message(), pilot, *messages]
         number, awaited = self.awaited()
         # Without ids: records are kept after applicants are erased.
         waits = bool(awaited.size) and (self.is_held_up or not self.n_tested)
-        n_unreachable, limits = _unreachable(ladder.floor.strategy, X, score, ~sure)
-        message = " ".join(filter(None, [*messages, limits]))
+        barred = _unreachable(ladder.floor.strategy, X, score, ~sure)
         return CertifiedRound(
             round=t,
             group=group,
@@ -788,9 +785,11 @@ class Engine:
             delta_spent=self.delta_spent,
             n_outcomes=self.known_rows().size,
             estimated_fdr=policy.estimated_fdr,
-            message=message,
+            alpha=rules.alpha,
+            delta=rules.delta,
+            notes=ladder.ranking.notes if barred is None else (*ladder.ranking.notes, barred),
             group_mode=group_mode,
-            n_unreachable=n_unreachable,
+            n_unreachable=0 if barred is None else barred.facts["n_barred"],
             n_tested=self.n_tested,
             next_n_tested=coming.n_tested,
             tests_began=stage.began,
@@ -836,20 +835,6 @@ class Engine:
         beyond = np.flatnonzero(~certified[start:]) + start
         following = ladder, int(beyond[0]) if beyond.size else policy.rung
         return following if policy.certified else nearest_certificate(self.ladders) or following
-
-    def _restart_message(self) -> str:
-        """Return when and why testing last began again, and what has been tested since."""
-        if not self.stage.restarts:
-            return ""
-        why = "a tested outcome was corrected"
-        if self.stage.reason == "drift":
-            why = "outcomes contradicted what had been certified"
-        n = self.n_tested
-        tested = counted(n, "outcome has", "outcomes have") if n else "no outcome has"
-        return (
-            f"Testing began again with round {self.stage.began} after {why}; {tested} been tested "
-            f"since."
-        )
 
 
 def edge_softness(
@@ -924,9 +909,8 @@ def _sample(bits: NDArray[np.uint64]) -> NDArray[np.intp]:
 
 def _unreachable(
     strategy: Strategy, X: Any, score: NDArray[np.floating], beyond: NDArray[np.bool_]
-) -> tuple[int, str]:
-    """Return how many of those not accepted for sure are barred by limits, and a message."""
+) -> Note | None:
+    """Return how many of those not accepted for sure are barred by limits, if any is."""
     if not isinstance(strategy, Limited) or not beyond.any():
-        return 0, ""
-    why = strategy.barred(X[beyond], score[beyond])
-    return int((why != 0).sum()), barred_message(strategy, why)
+        return None
+    return barred_note(strategy, strategy.barred(X[beyond], score[beyond]))

@@ -15,11 +15,11 @@ from fairchance.core.noise import OutcomeNoise
 from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
 from fairchance.methods.certified.evidence import RATIO_CAPS
-from fairchance.methods.certified.ladder import Ladder, LadderRows
+from fairchance.methods.certified.ladder import LadderRows
 from fairchance.methods.certified.ranking import Ranking
 from fairchance.people.store import ApplicantRows
 
-__all__ = ["ENOUGH", "OUTER", "Pilot", "RungEstimates", "pilot_message"]
+__all__ = ["ENOUGH", "OUTER", "Pilot", "RungEstimates"]
 
 Floats = NDArray[np.float64]
 
@@ -179,31 +179,3 @@ class Pilot:
         fresh, _ = estimates.mistakes(ladder_rows, rung, since)
         weight = new / (new + _TRUST)
         return weight * fresh + (1 - weight) * share, error
-
-
-def pilot_message(deployed: float, nearest: Ladder, start: int, alpha: float, delta: float) -> str:
-    """Return what a pilot deploys, that it promises nothing, and how far a certificate is.
-
-    Parameters
-    ----------
-    deployed
-        The best share that is accepted for sure.
-    nearest, start
-        The ladder that is nearest to a certificate, deployed or not, and its start rung.
-    alpha, delta
-        The bound and the probability of breaking it.
-    """
-    more, evidence = nearest.more_outcomes(start), nearest.wealth.best[start]
-    needed = f"about {np.ceil(more):,.0f} more outcomes are needed if they are like those so far"
-    if not np.isfinite(more):
-        why = "the outcomes so far do not support it"
-        if not nearest.n_tested:
-            why = "no outcome has been tested yet"
-        needed = f"{why}, so the number of outcomes needed is unknown"
-    return (
-        f"No acceptance rule has been shown to keep bad acceptances at or below {alpha:g} with "
-        f"confidence {1 - delta:g}. The policy of this round is a pilot and carries no promise: it "
-        f"accepts the best {deployed:.1%} of applicants, and some below them. The policy "
-        f"nearest to a certificate accepts the best {nearest.grid[start]:.1%}: its evidence (log "
-        f"wealth) is {evidence:.2f} and must reach {nearest.threshold(start):.2f}; {needed}."
-    )

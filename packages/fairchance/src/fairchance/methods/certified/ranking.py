@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairchance.core.decisions import Note
 from fairchance.core.saved import saved
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.wrap import fit_likelihood
@@ -39,14 +40,14 @@ class Ranking:
         groups.
     mean_bad
         At each of 100 shares, the mean of 1 − score over that best share of the reference.
-    message
-        What the fit of the model had to say, such as that it left the history out.
+    notes
+        What the fit of the model warned of, such as that it left the history out.
     """
 
     likelihood: Likelihood
     reference: tuple[Floats, ...]
     mean_bad: Floats
-    message: str = ""
+    notes: tuple[Note, ...] = ()
 
     @staticmethod
     def freeze(
@@ -56,7 +57,7 @@ class Ranking:
         n_groups: int,
         *,
         within: bool,
-        message: str = "",
+        notes: tuple[Note, ...] = (),
     ) -> Ranking:
         """Freeze the order that a model gives to applicants like those of a reference.
 
@@ -70,8 +71,8 @@ class Ranking:
             Number of groups.
         within
             Whether applicants are ranked within their own group only.
-        message
-            What the fit of the model had to say.
+        notes
+            What the fit of the model warned of.
         """
         parts = [score[group == z] for z in range(n_groups)] if within else [score]
         reference = tuple(np.sort(part if part.size else score) for part in parts)
@@ -79,7 +80,7 @@ class Ranking:
         # Shares of 1 % to 100 %; each has at least one applicant.
         ends = np.maximum(1, np.ceil(np.arange(1, 101) / 100 * score.size)).astype(np.intp)
         mean_bad = 1 - np.cumsum(ordered)[ends - 1] / ends
-        return Ranking(likelihood, reference, mean_bad, message)
+        return Ranking(likelihood, reference, mean_bad, notes)
 
     def score(self, X: Any, group: Groups) -> Floats:
         """Return the model's likelihood of a good outcome."""
@@ -165,8 +166,8 @@ def learn_ranking(
     learner: Any,
     n_groups: int,
     expansion: Expansion | None = None,
-) -> tuple[Likelihood | None, str]:
-    """Return a model that ranks applicants, and what its fit had to say.
+) -> tuple[Likelihood | None, tuple[Note, ...]]:
+    """Return a model that ranks applicants, and what its fit warned of.
 
     The model is None unless good and bad outcomes are known. For the default learner good ones are
     enough if the history also has rejected applicants to compare with.
@@ -189,7 +190,7 @@ def learn_ranking(
     known = np.unique(together).tolist()
     compares = isinstance(learner, SelectionAwareEnsemble) and past.outcome.size > 0
     if known != [0, 1] and not (known == [1] and compares and len(past.rejected_X)):
-        return None, ""
+        return None, ()
     return fit_likelihood(
         learner,
         np.vstack([past.X, X]),

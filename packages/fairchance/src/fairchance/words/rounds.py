@@ -1,0 +1,271 @@
+"""What rounds and certificates are in words: the only place that writes these sentences.
+
+A clause begins with a small letter and has no full stop, so that pages and commands can join it to
+others; ``sentence`` makes a sentence of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fairchance.words import counted, first_of, percent
+
+if TYPE_CHECKING:
+    from fairchance.core.decisions import CertifiedRound, Note, Round
+    from fairchance.ledger.summary import NextTested
+    from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
+
+__all__ = ["NOTES", "REASONS", "about_certificate", "about_round", "held_up", "more_needed"]
+__all__ += ["needed", "note_text", "promised", "restart_cost", "restarted", "sentence", "waiting"]
+
+# Why testing began again.
+REASONS = {"correction": "a correction", "drift": "outcomes that contradicted it"}
+
+
+def sentence(clause: str) -> str:
+    """Return a clause as a sentence.
+
+    Examples
+    --------
+    >>> sentence("no outcome has been tested yet")
+    'No outcome has been tested yet.'
+    """
+    return f"{clause[:1].upper()}{clause[1:]}." if clause else ""
+
+
+# Notes of a round
+
+
+def note_text(note: Note) -> str:
+    """Return what a note of a round says.
+
+    Examples
+    --------
+    >>> from fairchance.core.decisions import Note
+    >>> note_text(Note("barred", {"n_barred": 2, "n_candidates": 3, "risk": 2, "max_risk": 0.8}))
+    '2 of 3 candidates cannot be explored (risk above 0.8: 2).'
+    """
+    text = NOTES.get(note.code)
+    if text is None:  # of another version, or of a package that is not loaded
+        return f"{note.code}: {', '.join(f'{k} = {v}' for k, v in note.facts.items())}."
+    return text(note.facts) if callable(text) else text.format(**note.facts)
+
+
+def _barred(facts: Mapping[str, Any]) -> str:
+    why = {
+        "excluded": "excluded",
+        "amount": f"amount above {facts.get('exposure')}",
+        "risk": f"risk above {facts.get('max_risk')}",
+    }
+    reasons = ", ".join(f"{why[name]}: {facts[name]}" for name in why if facts.get(name))
+    return (
+        f"{facts['n_barred']} of {facts['n_candidates']} candidates cannot be explored ({reasons})."
+    )
+
+
+def _missed(facts: Mapping[str, Any]) -> str:
+    missed, whose = [], " of a group" if facts["per_group"] else ""
+    if "selection_rate" in facts:
+        rate, least = facts["selection_rate"], facts["min_selection_rate"]
+        missed.append(f"the selection rate{whose} is {rate:.4g}, below {least:.4g}")
+    if "disparity" in facts:
+        spread, allowed = facts["disparity"], facts["max_disparity"]
+        missed.append(f"the disparity is {spread:.4g}, above {allowed:.4g}")
+    return (
+        f"No thresholds with an FDR of at most {facts['max_fdr']:.4g} meet the other constraints; "
+        f"at best {' and '.join(missed)}."
+    )
+
+
+# What each code of a note says: a text with the facts, or a function of them. Other packages add
+# the notes of their own methods.
+NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
+    "fit": "{says}",  # the warning of a learner, which may be anybody's
+    "not_held_out": "One fold held one outcome only: thresholds were not held out.",
+    "constraints_missed": _missed,
+    "none_known": (
+        "None of the {n_people} applicants so far is known well enough to exploit (largest "
+        "coverage {largest:.3g}, threshold {threshold:g}), so none can be explored either; lower "
+        "the threshold of the coverage rule."
+    ),
+    "none_worth_accepting": (
+        "No threshold with an estimated FDR of at most {max_fdr:.3g} accepts applicants worth "
+        "accepting, so none was accepted or explored; check that {good!r} is the good outcome "
+        "(pos_label), raise alpha, or change the utility."
+    ),
+    "barred": _barred,
+    "exposure": "The exposure limit allowed {n_explored} of {n_wanted} explorations.",
+}
+
+
+# Rounds of Algorithm 1
+
+
+def about_round(record: Round, alpha: float | None = None) -> Iterator[str]:
+    """Yield what a round of Algorithm 1 estimates, and what its record mentions."""
+    bound = "" if alpha is None else f" of {percent(alpha)}"
+    if record.follows:
+        yield "The round follows the past policy."
+    if math.isnan(record.estimated_fdr):
+        yield f"No certificate, and no estimate yet to compare with the bound{bound}."
+    else:
+        rests = "" if record.calibrated else "; it rests on the history, so do not trust it"
+        yield (
+            f"No certificate: about {percent(record.estimated_fdr)} bad are expected among the "
+            f"accepted, against a bound{bound}, by {counted(record.n_outcomes, 'outcome')}{rests}."
+        )
+    yield from map(note_text, record.notes)
+
+
+# Certificates
+
+
+def more_needed(more: float, *, tested: bool = True) -> str:
+    """Return a clause on how many more outcomes the next certificate needs.
+
+    Parameters
+    ----------
+    more
+        How many; NaN or infinite if that is unknown.
+    tested
+        Whether any outcome has been tested.
+
+    Examples
+    --------
+    >>> more_needed(120.4), more_needed(math.nan, tested=False)
+    ('about 121 more outcomes are needed', 'no outcome has been tested yet')
+    >>> more_needed(math.nan)
+    'the outcomes so far do not support a certificate'
+    """
+    if math.isfinite(more):
+        n = max(1, math.ceil(more))
+        return f"about {counted(n, 'more outcome is', 'more outcomes are')} needed"
+    if tested:
+        return "the outcomes so far do not support a certificate"
+    return "no outcome has been tested yet"
+
+
+def needed(record: CertifiedRound) -> str:
+    """Return a clause on what the next certificate needs; empty if that does not matter."""
+    certified = record.status == "certified"
+    if certified and not math.isfinite(record.more_outcomes):
+        return ""
+    clause = more_needed(record.more_outcomes, tested=record.next_n_tested > 0)
+    return f"to accept more applicants, {clause}" if certified else clause
+
+
+def promised(record: CertifiedRound) -> str:
+    """Return a clause on what a round promises."""
+    of = "" if record.group is None else f" for {record.group}"
+    if record.status != "certified":
+        return f"pilot{of}: no promise"
+    confidence = percent(1 - record.delta)
+    return f"certified{of}: with confidence {confidence}, at most {percent(record.alpha)} bad"
+
+
+def restarted(record: CertifiedRound) -> str:
+    """Return a clause on when and why testing began again; empty if it never did."""
+    if record.tests_began == 1:
+        return ""
+    why = REASONS.get(record.restart_reason, record.restart_reason)
+    tested = counted(record.n_tested, "outcome was", "outcomes were") if record.n_tested else "none"
+    return (
+        f"testing began again with round {record.tests_began} after {why}, and {tested} tested "
+        f"since"
+    )
+
+
+def about_certificate(record: CertifiedRound, next_in: NextTested | None = None) -> Iterator[str]:
+    """Yield what a round of the certified method promises, lacks and mentions.
+
+    ``next_in`` is the round that enters the tests next, if a summary of the program knows it.
+    """
+    if record.status == "certified":
+        yield f"{sentence(promised(record))[:-1]} under the rule of this round."
+        yield sentence(needed(record))
+    else:
+        waits = next_in is not None and (next_in.n_known or not record.next_n_tested)
+        clauses = (
+            promised(record),
+            restarted(record),
+            needed(record),
+            waiting(next_in) if next_in is not None and waits else "",
+        )
+        yield sentence("; ".join(filter(None, clauses)))
+    yield from map(note_text, record.notes)
+
+
+def waiting(next_in: NextTested) -> str:
+    """Return a clause on what the next round to enter the tests waits for.
+
+    Examples
+    --------
+    >>> from fairchance.ledger.summary import NextTested
+    >>> waiting(NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317))
+    'round 1 waits for 39 outcomes and enters the tests after round 13 at the latest, with 317 known
+    outcomes behind it'
+    >>> waiting(NextTested(1, 1, 0, matures=3, at_latest=None, n_known=0))
+    'round 1 waits for 1 outcome and enters the tests once all are known, after round 3'
+    >>> waiting(NextTested(4, 0, 0, matures=6, at_latest=16, n_known=0))
+    'round 4 enters the tests after round 6'
+    >>> waiting(NextTested(3, 2, 3, 0, None, 0, oldest=1, ids=("a17", "a18", "a19")))
+    "round 1 waits for the outcomes of 'a17' and 'a18' and 1 more and enters the tests once all are
+    known"
+    """
+    own, earlier, number = next_in.awaited, next_in.awaited_before, next_in.round
+    behind = ""
+    if next_in.n_known:
+        behind = f", with {counted(next_in.n_known, 'known outcome')} behind it"
+    if not own and not earlier:
+        return f"round {number} enters the tests after round {next_in.matures}{behind}"
+    awaited = [counted(own, "outcome")] if own else []
+    awaited += [f"{counted(earlier, 'outcome')} of earlier rounds"] if earlier else []
+    if next_in.all_named:
+        number, awaited = next_in.oldest, [_outcomes_of(next_in.ids)]
+    if next_in.at_latest is not None:
+        when = f"after round {next_in.at_latest} at the latest"
+    else:
+        when = "once all are known"
+        when += f", after round {next_in.matures}" if next_in.matures else ""
+    waits = " and for ".join(awaited)
+    return f"round {number} waits for {waits} and enters the tests {when}{behind}"
+
+
+def held_up(awaited: Sequence[AwaitedOutcomes]) -> str:
+    """Return what keeps rounds out of the tests, and what to do."""
+    waits = (f"round {one.round} waits for {_outcomes_of(one.ids)}" for one in awaited)
+    return (
+        f"No round has entered the tests of a certificate for some time: "
+        f"{' and '.join(dict.fromkeys(waits))}, and rounds enter in order; observe these outcomes, "
+        f"or withdraw the applicants, who then count as bad. With patience=, which fit fixes, "
+        f"missing outcomes count as bad after so many rounds."
+    )
+
+
+def restart_cost(restarts: Sequence[RestartedTests]) -> str:
+    """Return what a correction cost.
+
+    Examples
+    --------
+    >>> from fairchance.methods.certified.classifier import RestartedTests
+    >>> print(restart_cost([RestartedTests("A", 7, 526)]))
+    A corrected outcome had been tested: the evidence of 526 outcomes (group A) and its certificates
+    are dropped, and testing begins again with round 7. With a larger maturity, rounds are tested
+    later, and corrections before that cost nothing.
+    """
+    counts = " and of ".join(
+        counted(lost.n_outcomes, "outcome")
+        + ("" if lost.group is None else f" (group {lost.group})")
+        for lost in restarts
+    )
+    return (
+        f"A corrected outcome had been tested: the evidence of {counts} and its certificates are "
+        f"dropped, and testing begins again with round {restarts[0].round}. With a larger "
+        f"maturity, rounds are tested later, and corrections before that cost nothing."
+    )
+
+
+def _outcomes_of(ids: Sequence[Any]) -> str:
+    return f"the {'outcome' if len(ids) == 1 else 'outcomes'} of {first_of(list(map(repr, ids)))}"
