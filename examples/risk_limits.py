@@ -59,7 +59,8 @@ def main() -> pd.DataFrame:
     columns = ["round", "n_people", "n_exploit_region", "n_explored", "n_unreachable"]
     table = pd.DataFrame(classifier.rounds_)[columns].assign(lent_to_explored=lent)
     print(table.to_string(index=False))
-    print(f"\nRound 1: {classifier.rounds_[0].note}")
+    for note in classifier.rounds_[0].notes:
+        print(f"\nRound 1, {note.code}: {dict(note.facts)}")
     never = classifier.never_explored(people, sensitive_features=group)
     print(f"\n{never.sum()} of the last 1000 applicants cannot be explored under these limits.")
     return table

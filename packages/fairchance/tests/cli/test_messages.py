@@ -14,6 +14,7 @@ from fairchance.errors import InputError
 from fairchance.ledger import Program
 from fairchance.ledger.health import check_health
 from fairchance.ledger.summary import Outcomes, summarise
+from round_records import a_round
 
 DECIDE = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
 ERASE = ("erase", "--early", "--reason", "asked for it", "--yes")
@@ -158,7 +159,7 @@ def test_python_accepts_the_outcome_values_of_the_configuration(lender):
 
 def rounds_of(summary, *counts):
     """Return rounds with given numbers of applicants, exploited and explored."""
-    noted = {"calibrated": True, "n_exploit_region": 40}
+    noted = a_round(n_exploit_region=40)
     return tuple(
         replace(
             summary.rounds[0],

@@ -147,7 +147,7 @@ def check_report(case: Case, point: OperatingPoint) -> None:
     found = point.utility, point.fdr, point.selection_rate, point.disparity
     assert found == pytest.approx(measure(case, point.thresholds), abs=EXACT)
     assert point.thresholds.shape == (case.n_groups,)
-    assert (point.message == "") == point.feasible
+    assert (point.missed is None) == point.feasible
 
 
 def check_violation(case: Case, point: OperatingPoint, best: Best) -> None:

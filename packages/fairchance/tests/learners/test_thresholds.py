@@ -165,8 +165,9 @@ def test_the_least_violation_on_a_moderate_sample():
     )
     point = case.solve(group_thresholds)
     assert not point.feasible
-    assert point.message.startswith("No thresholds with an FDR of at most 0.02 meet")
-    assert f"the selection rate {point.selection_rate:.4g} is" in point.message
+    facts = point.missed.facts
+    assert (facts["max_fdr"], facts["min_selection_rate"]) == (0.02, 0.8)
+    assert facts["selection_rate"] == point.selection_rate
     assert point.gap <= MAX_GAP
     short = 0.8 - point.selection_rate
     over = point.disparity - 0.05

@@ -17,6 +17,7 @@ from fairchance.core.metrics import exact_interval
 from fairchance.ledger.health import TINY, check_health, verdict
 from fairchance.ledger.summary import GroupSummary, NextTested, Outcomes, Promise
 from ledger_worlds import algorithm_1, certified, started
+from round_records import a_pilot, a_round
 
 LOOKS = 300
 ERROR = 0.1
@@ -77,7 +78,7 @@ def plain(tmp_path_factory):
     summary = program.summary()
     first = replace(
         summary.rounds[0],
-        records=({"calibrated": True},),
+        records=(a_round(),),
         outcomes=Outcomes(90, 10, 0, 0),
         least_chance=0.02,
         n_hardly=0,
@@ -134,7 +135,7 @@ def test_an_empty_explore_region_is_no_excuse(plain):
         n_explored=0,
         n_exploited=400,
         budget=20.0,
-        records=({"calibrated": True, "n_exploit_region": 1000},),
+        records=(a_round(n_exploit_region=1000),),
     )
     rounds = (plain.rounds[0], *(replace(none, round=t) for t in (2, 3, 4)))
     assert lights(replace(plain, rounds=rounds)) == {("exploration", ""): "amber"}
@@ -203,12 +204,12 @@ def test_whether_the_past_policy_kept_alpha_is_judged_by_round_1(plain):
     assert (check.light, check.value) == ("green", 0.1)
     assert (check.low, check.high) == exact_interval(60, 600)
     assert "60 % of the history" in check.finding
-    followed = replace(past.rounds[0], records=({"follows": "matched"},))
+    followed = replace(past.rounds[0], records=(a_round(follows="matched"),))
     for outcomes, light in ((Outcomes(70, 30, 0, 0), "amber"), (Outcomes(88, 12, 0, 0), "green")):
         own = replace(past, rounds=(replace(followed, outcomes=outcomes),))
         (check,) = [one for one in check_health(own) if one.question == "past policy"]
         assert (check.light, check.low, check.high) == (light, *exact_interval(outcomes.bad, 100))
-    learned = replace(followed, records=({"follows": ""},), outcomes=Outcomes(70, 30, 0, 0))
+    learned = replace(followed, records=(a_round(),), outcomes=Outcomes(70, 30, 0, 0))
     (check,) = [
         one
         for one in check_health(replace(past, rounds=(learned,)))
@@ -219,14 +220,13 @@ def test_whether_the_past_policy_kept_alpha_is_judged_by_round_1(plain):
 
 
 def test_what_the_cap_on_weights_does_is_said(plain):
-    record = {
-        "calibrated": True,
-        "n_outcomes": 812,
-        "effective_sample_size": 640.4,
-        "capped_share": 0.25,
-        "estimated_fdr": 0.11,
-        "uncapped_fdr": 0.17,
-    }
+    record = a_round(
+        n_outcomes=812,
+        effective_sample_size=640.4,
+        capped_share=0.25,
+        estimated_fdr=0.11,
+        uncapped_fdr=0.17,
+    )
     rounds = (replace(plain.rounds[0], records=(record,)),)
     (check,) = [
         one for one in check_health(replace(plain, rounds=rounds)) if one.question == "weights"
@@ -282,14 +282,14 @@ def test_chances_are_those_of_the_recorded_draw(tmp_path):
 
 
 def test_missing_outcomes_that_hold_up_the_tests_are_named(plain, monkeypatch):
-    record = {"status": "certified", "group": None, "message": ""}
+    record = a_pilot(status="certified")
     last = replace(plain.rounds[0], records=(record,), held_up=({"group": None, "round": 1},))
     waits = NextTested(1, 2, 0, 0, None, 61, oldest=1, ids=("a17", "a18", "a19", "a20", "a21"))
     held_up = replace(plain, rounds=(last,), promise=Promise(alpha=0.15, delta=0.1, maturity=1))
     monkeypatch.setattr(type(plain), "next_tested", lambda *_: waits)
     (check,) = [one for one in check_health(held_up) if one.light != "green"]
     assert check.question == "tests"
-    assert "Round 1 waits for the outcomes of 'a17', 'a18' and 3 more" in check.finding
+    assert all(part in check.finding for part in ("Round 1", "'a17'", "'a18'", "3 more"))
     assert "patience" in check.meaning
     waits = replace(waits, oldest=2)  # outcomes of round 1 arrived, and round 2 has its own time
     assert lights(held_up) == {}
@@ -307,7 +307,7 @@ def test_status_warns_of_missing_outcomes_in_the_same_round_as_decide(tmp_path, 
             warnings.simplefilter("always")
             decided = program.decide(one.people.X, sensitive_features=one.people.group)
         named = [str(warning.message) for warning in caught]
-        warned += [t for text in named if "No round has entered the tests" in text]
+        warned += [t for text in named if "patience=" in text]
         known = decided.accepted.copy()
         if t <= 2:
             silent = np.flatnonzero(known & (one.people.group == "A"))[2]
@@ -315,8 +315,8 @@ def test_status_warns_of_missing_outcomes_in_the_same_round_as_decide(tmp_path, 
         tests = [check for check in check_health(program.summary()) if check.question == "tests"]
         ambers += [t for check in tests if check.light == "amber"]
         oldest = min(missing)
-        waits = f"ound {oldest} waits for the outcome of '{missing[oldest]}'"
-        assert all(waits in check.finding for check in tests)
+        for part in (f"ound {oldest} ", f"'{missing[oldest]}'"):
+            assert all(part in check.finding for check in tests)
         program.observe(decided.ids[known], one.outcome[known])
         if t == 8:
             program.withdraw([missing.pop(1)])

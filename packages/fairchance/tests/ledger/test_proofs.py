@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import fairchance as fc
+from fairchance.core.decisions import Note
 from fairchance.ledger.base import Facts
 from fairchance.ledger.program import Program
 from fairchance.ledger.verification.walk import verify
@@ -116,7 +117,7 @@ def test_a_changed_note_of_a_policy_is_detected_by_relearning(place, monkeypatch
         if header["what"] != "learned":
             return header, facts
         f = loads(facts.payload, holds=Learned)
-        return header, Facts(payload=dumps(replace(f, note="All is well.")))
+        return header, Facts(payload=dumps(replace(f, notes=(Note("well"),))))
 
     lying(monkeypatch, "policy", lie)
     program = lived(place, algorithm_1())
@@ -124,7 +125,7 @@ def test_a_changed_note_of_a_policy_is_detected_by_relearning(place, monkeypatch
     found = verify(program.ledger, relearn=True)
     policy = next(one for one, _ in entries(program, "policy") if one.says["what"] == "learned")
     assert found.problem.startswith(f"entry {policy.number} (policy")
-    assert "Learned.note differs from the record" in found.problem
+    assert "Learned.notes" in found.problem
 
 
 def test_a_false_state_is_detected_by_relearning(place, monkeypatch):

@@ -108,7 +108,7 @@ class Decisions(Displayed):
 
 @saved
 @dataclass(frozen=True)
-class Note:
+class Note(Displayed):
     """Something that the record of a round mentions, as data; ``words.rounds`` has the sentences.
 
     Attributes

@@ -343,7 +343,7 @@ def test_round_one_follows_the_past_policy(rng):
     assert np.array_equal(decided.exploit, rule(batch) > 0.5)
     assert np.array_equal(decided.accepted & decided.exploit, batch[:, 0] > 0.5)
     assert not classifier.rounds_[0].calibrated
-    assert classifier.rounds_[0].note == "Follows the past policy."
+    assert classifier.rounds_[0].follows
 
 
 def test_a_round_without_known_applicants_warns(rng):
@@ -646,10 +646,10 @@ def test_a_round_that_accepts_none_warns(rng):
     with pytest.warns(LearningWarning, match="'written off'"):
         decided = classifier.decide(X)
     assert not decided.accepted.any()
-    assert "pos_label" in classifier.rounds_[0].note
+    (note,) = classifier.rounds_[0].notes
+    assert (note.code, note.facts["good"]) == ("none_worth_accepting", "written off")
     named = PartialFeedbackClassifier(pos_label="repaid", random_state=0).fit(X, y)
-    assert repr(named.decide(X)).startswith("Decisions(round 1: 600 people, ")
-    assert repr(named.decide(X[:1])).startswith("Decisions(round 2: 1 person, ")
+    assert repr(named.decide(X)).startswith("Decisions(round 1: 600 applicants, ")
 
 
 def test_thresholds_follow_the_schedule_without_new_outcomes(make_classifier):

@@ -13,6 +13,7 @@ from fairchance import (
     Revenue,
     SummedAcceptance,
 )
+from fairchance.core.decisions import Note
 from fairchance.learners.thresholds import shared_threshold
 from fairchance.methods.algorithm1.learning import effective_sample_size
 from fairchance.people.likelihoods import LinearLikelihood, MeanLikelihood
@@ -129,7 +130,7 @@ def test_a_fold_with_one_outcome_is_joined_to_the_other(rng):
     X = rng.normal(size=(12, 1))
     y = np.r_[0, np.ones(11, int)]
     classifier = PartialFeedbackClassifier(random_state=0).fit(X, y)
-    assert "not held out" in classifier._learned.note
+    assert classifier._learned.notes == (Note("not_held_out"),)
 
 
 def test_mean_of_likelihoods_is_taken_on_the_log_odds(rng):

@@ -26,6 +26,7 @@ from fairchance import (
     save,
 )
 from fairchance.core.coverage import SummedAcceptance, SumOfG
+from fairchance.core.decisions import Note
 from fairchance.core.limits import Above, Below, Limited, OneOf, Rule
 from fairchance.errors import InputError
 from fairchance.simulate.populations import Lender
@@ -62,11 +63,19 @@ def test_every_round_of_a_run_keeps_the_limits(make_classifier, inside):
         never = classifier.never_explored(people.X, sensitive_features=people.group)
         assert np.array_equal(never, barred)
         excluded = int((candidates & (people.X[:, 1] < -1)).sum())
-        assert record.note.startswith(
-            f"{here.sum()} of {candidates.sum()} candidates cannot be explored (excluded: "
-            f"{excluded}, risk above 0.6: {here.sum() - excluded})"
+        barred_note, exposure = record.notes
+        assert barred_note == Note(
+            "barred",
+            {
+                "n_barred": here.sum(),
+                "n_candidates": candidates.sum(),
+                "excluded": excluded,
+                "risk": here.sum() - excluded,
+                "max_risk": 0.6,
+            },
         )
-        assert f"exposure limit allowed {record.n_explored} of" in record.note
+        assert exposure.code == "exposure"
+        assert exposure.facts["n_explored"] == record.n_explored < exposure.facts["n_wanted"]
         p = classifier.acceptance_probability(people.X, sensitive_features=people.group)
         assert p[here].max() < 1e-20
         assert p[candidates & ~barred].min() > 0
@@ -184,7 +193,7 @@ def test_limits_that_bar_none_change_nothing(make_classifier):
         for c in (classifier, plain):
             c.observe(one.ids[one.accepted], batch.applicants.outcome[one.accepted])
     assert classifier.rounds_[-1].n_unreachable == 0
-    assert [one.note for one in classifier.rounds_] == [one.note for one in plain.rounds_]
+    assert [one.notes for one in classifier.rounds_] == [one.notes for one in plain.rounds_]
     assert not plain.never_explored(X, sensitive_features=group).any()
     assert not classifier.never_explored(X, sensitive_features=group).any()
 
@@ -193,8 +202,8 @@ def test_limits_that_bar_none_change_nothing(make_classifier):
     ("limits", "why"),
     [
         ({"exclude": lambda X: np.ones(len(X), bool)}, "excluded"),
-        ({"exposure": 10, "amount": 11}, "amount above 10"),
-        ({"max_risk": 0.0}, "risk above 0.0"),
+        ({"exposure": 10, "amount": 11}, "amount"),
+        ({"max_risk": 0.0}, "risk"),
     ],
     ids=["excluded", "amount", "risk"],
 )
@@ -205,7 +214,8 @@ def test_if_all_are_barred_none_is_explored_and_the_budget_is_carried(make_class
         assert record.n_explored == 0
         assert record.carried == 1.0  # at most one person is carried over, as ever
         assert record.n_unreachable == n == sum(record.unreachable)
-        assert f"None of {n} candidates can be explored ({why}: {n})" in record.note
+        facts = record.notes[-1].facts
+        assert facts["n_barred"] == facts["n_candidates"] == facts[why] == n
         assert np.isin(result.decided.propensity, [0, 1]).all()
     assert record.n_exploited > 0
 

@@ -17,6 +17,7 @@ from fairchance import (
     load,
     save,
 )
+from fairchance.core.decisions import Note
 from fairchance.core.limits import Above, Below, Limited, OneOf
 from fairchance.errors import InputError
 from fairchance.methods.certified.evidence import BETS, RATIO_CAPS, values
@@ -517,10 +518,9 @@ def test_certified_rounds_keep_the_bound_within_limits(floor, rng, tmp_path):
             record, out = classifier.rounds_[-1], batch.people.X[:, 1] == 1
             assert record.n_unreachable == (out & ~decided.exploit).sum()
             assert np.array_equal(decided.propensity == 0, out & ~decided.exploit)
-            assert (
-                f"{record.n_unreachable} of {(~decided.exploit).sum()} candidates cannot be "
-                f"explored (excluded: {record.n_unreachable})"
-            ) in record.message
+            n, of = record.n_unreachable, (~decided.exploit).sum()
+            facts = {"n_barred": n, "n_candidates": of, "excluded": n}
+            assert record.notes == ((Note("barred", facts),) if n else ())
             if decided.certified:
                 certified += 1
                 broken |= p @ (1 - applicants.probability_good) / p.sum() > ALPHA
@@ -541,7 +541,8 @@ def test_all_applicants_barred_and_limits_per_group(rng):
     assert classifier.never_explored(population.draw(9, rng).X).all()
     decided = classifier.decide(population.draw(400, rng).X)
     assert np.array_equal(decided.accepted, decided.exploit)
-    assert "None of " in classifier.rounds_[0].message
+    facts = classifier.rounds_[0].notes[0].facts
+    assert facts["n_barred"] == facts["n_candidates"] == classifier.rounds_[0].n_unreachable
     X = rng.normal(size=(600, 2))
     group = np.where(rng.random(600) < 0.5, "A", "B")
     good = (X[:, 0] + rng.normal(size=600) > 0).astype(int)

@@ -234,7 +234,7 @@ def test_outcomes_that_never_come_block_the_tests_unless_patience_ends():
         for t in range(1, 21):
             with warnings.catch_warnings():
                 if patience is None:
-                    warnings.filterwarnings("ignore", "No round has entered", LearningWarning)
+                    warnings.simplefilter("ignore", LearningWarning)
                 last = desk.decide().certified
             ids, outcome = desk.accepted[t - 1]
             some = ids % 40 != 0  # one in forty stays silent
@@ -264,7 +264,7 @@ def test_tests_that_are_held_up_name_the_round_and_the_applicants():
         assert len(blocked) == (t > 6)
         record = classifier.rounds_[-1]
         assert (record.awaited_round, record.n_awaited) == ((1, 2) if t > 1 else (0, 0))
-        assert not any(name in classifier.rounds_[-1].message for name in silent[1])
+        assert not any(name in repr(record) for name in silent[1])
         assert [(one.group, one.round, [*one.ids]) for one in classifier.awaited_] == [
             (None, 1, silent[1])
         ]
@@ -325,16 +325,13 @@ def test_the_warning_names_the_group_that_loses_evidence():
     with pytest.warns(LearningWarning, match=message):
         clf.correct(batch.ids[theirs][:1], [0])
     clf.decide(X, sensitive_features=group, ids=2000 + np.arange(600))
-    ours, other = (record.message for record in clf.rounds_[-2:])
-    assert "began again" not in ours
-    assert other.startswith("Testing began again with round 2 after a tested outcome")
+    assert [record.tests_began for record in clf.rounds_[-2:]] == [1, 2]
 
 
 def test_records_after_a_correction_count_what_was_tested_since():
     desk = Desk()
     desk.rounds(2)
     before = desk.classifier.rounds_[-1]
-    assert "Testing began again" not in before.message
     assert (before.tests_began, before.restart_reason) == (1, "")
     assert before.n_tested == before.next_n_tested == desk.accepted[0][0].size
     corrected(desk, 1)
@@ -342,14 +339,11 @@ def test_records_after_a_correction_count_what_was_tested_since():
     record = desk.classifier.rounds_[-1]
     assert (record.tests_began, record.restart_reason) == (3, "correction")
     assert (record.n_tested, record.next_n_tested) == (0, 0)
-    assert record.message.startswith("Testing began again with round 3 after a tested outcome")
-    assert "no outcome has been tested since" in record.message
     desk.tell(3)
     desk.decide()
     n = desk.accepted[2][0].size
     record = desk.classifier.rounds_[-1]
     assert (record.n_tested, record.tests_began) == (n, 3)
-    assert f"{n} outcomes have been tested since" in record.message
 
 
 def test_a_record_tells_drift_from_a_correction():
@@ -361,8 +355,6 @@ def test_a_record_tells_drift_from_a_correction():
         desk.classifier.observe(ids, np.zeros_like(outcome) if drifting else outcome)
         assert len(desk.accepted) < 40
     desk.decide()
-    message = f"again with round {desk.engine.stage.began} after outcomes contradicted"
-    assert message in desk.classifier.rounds_[-1].message
     assert desk.classifier.rounds_[-1].restart_reason == "drift"
     assert desk.classifier.rounds_[-1].tests_began == desk.engine.stage.began
 

@@ -485,6 +485,7 @@ class CertifiedClassifier(DecidingClassifier):
                 ready.waiting.bets,
                 group=self._group_name(z),
                 group_mode=self.group_mode,
+                delta=self.delta,
             )
             part[rows] = z
             records.append(record)

@@ -739,6 +739,7 @@ class Engine:
         *,
         group: Any,
         group_mode: str,
+        delta: float,
     ) -> CertifiedRound:
         """Return the record of a round that is about to be logged.
 
@@ -757,6 +758,8 @@ class Engine:
             The group that the engine is for; None for all applicants.
         group_mode
             What groups could change.
+        delta
+            δ of all certificates together.
         """
         ladder, rung = policy.ladder, policy.rung
         certified = ladder.certified()
@@ -786,7 +789,7 @@ class Engine:
             n_outcomes=self.known_rows().size,
             estimated_fdr=policy.estimated_fdr,
             alpha=rules.alpha,
-            delta=rules.delta,
+            delta=delta,
             notes=ladder.ranking.notes if barred is None else (*ladder.ranking.notes, barred),
             group_mode=group_mode,
             n_unreachable=0 if barred is None else barred.facts["n_barred"],

@@ -1,0 +1,73 @@
+"""What rounds and certificates are in words: every value is there, and empty is empty."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fairchance.core.decisions import Note
+from fairchance.ledger.summary import NextTested
+from fairchance.words import rounds
+from round_records import a_pilot, a_round
+
+
+def said(record, *more):
+    about = rounds.about_certificate if hasattr(record, "status") else rounds.about_round
+    return " ".join(about(record, *more))
+
+
+@pytest.mark.parametrize(
+    ("record", "parts"),
+    [
+        (a_pilot(more_outcomes=120.4), ["121"]),
+        (a_pilot(group="B", more_outcomes=0.2), ["B", "1 more outcome"]),
+        (a_pilot(tests_began=7, n_tested=9, restart_reason="correction"), ["round 7", "9"]),
+        (a_pilot(status="certified", alpha=0.125, delta=0.05), ["95 %", "12.5 %"]),
+        (a_pilot(status="certified", group="B", more_outcomes=30.0), ["B", "30"]),
+        (a_round(estimated_fdr=0.0734, n_outcomes=1200), ["7.34 %", "1,200"]),
+        (a_round(notes=(Note("exposure", {"n_explored": 3, "n_wanted": 8}),)), ["3", "8"]),
+    ],
+)
+def test_values_of_a_record_are_named(record, parts):
+    assert all(part in said(record) for part in parts)
+
+
+def test_why_the_number_of_outcomes_is_unknown():
+    untested, unlikely = (rounds.needed(a_pilot(next_n_tested=n)) for n in (0, 9))
+    assert untested != unlikely
+    assert rounds.needed(a_pilot(status="certified")) == ""
+
+
+def test_a_pilot_names_what_its_tests_wait_for():
+    waits = NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317)
+    assert rounds.waiting(waits) in said(a_pilot(), waits)
+    assert rounds.waiting(waits) in said(a_pilot(more_outcomes=5.0, next_n_tested=9), waits)
+    idle = NextTested(1, 39, 0, matures=0, at_latest=13, n_known=0)
+    assert rounds.waiting(idle) not in said(a_pilot(next_n_tested=9), idle)
+
+
+def test_the_bound_of_a_round_without_a_certificate_is_named():
+    assert "15 %" in said(a_round(), 0.15)
+    assert said(a_round(estimated_fdr=0.1)) != said(a_round(estimated_fdr=0.1, calibrated=False))
+
+
+@pytest.mark.parametrize(
+    ("code", "facts"),
+    [
+        ("fit", {"says": "a learner's own words"}),
+        ("constraints_missed", {"max_fdr": 0.1, "per_group": True, "disparity": 0.3}),
+        ("none_known", {"n_people": 512, "largest": 0.25, "threshold": 1}),
+        ("none_worth_accepting", {"max_fdr": 0.1, "good": "repaid"}),
+        ("barred", {"n_barred": 3, "n_candidates": 9, "amount": 3, "exposure": 500.0}),
+        ("of another version", {"n": 17}),
+    ],
+)
+def test_facts_of_a_note_are_named(code, facts):
+    text = rounds.note_text(Note(code, facts | {"max_disparity": 0.2}))
+    assert all(str(value) in text for value in facts.values() if not isinstance(value, bool))
+
+
+def test_a_clause_becomes_a_sentence():
+    assert rounds.sentence("") == ""
+    assert rounds.more_needed(math.inf) == rounds.more_needed(math.nan)
