@@ -14,6 +14,7 @@ from fairchance.audit.bounds import cover, fdr_bounds, round_starts
 from fairchance.audit.evaluate import gap_between
 from fairchance.audit.groups import tpr_bounds
 from fairchance.audit.rates import group_error, rate_of
+from fairchance.core.metrics import exact_interval
 from fairchance.errors import InputError
 from methods.certified.known_truth import rngs, too_many
 
@@ -209,6 +210,27 @@ def test_bounds_are_seldom_wrong_and_those_that_ignore_propensities_often():
         assert not too_many(count, 200, 0.1)
     for count in sum(wrong_bounds(rng, n=1000, ignore_propensity=True) for rng in rngs(7, 10)):
         assert too_many(count, 10, 0.1)
+
+
+def test_rates_of_decisions_are_seldom_wrong_at_any_look_and_exact_intervals_often():
+    """Exact binomial; a false alarm of this test has probability 0.001 for each measure."""
+    runs, names = 150, ("selection_rate", "false_discovery_rate")
+    wrong = {(kind, name): 0 for kind in ("ours", "exact") for name in names}
+    for rng in rngs(9, runs):
+        log = draw(rng, n=20, rounds=15, estimated=True)  # without the others, which take time
+        missed = set()
+        for t in range(1, 16):
+            audit = groups(log.select(log.round <= t), confidence=0.9)
+            for name, group in itertools.product(names, SHARES):
+                rate, true = audit.of(name, group).rate, truth(group, t)[name]
+                exact = exact_interval(rate.count, rate.n, confidence=1 - 0.1 / 2)
+                for kind, (low, high) in (("ours", (rate.low, rate.high)), ("exact", exact)):
+                    if not low <= true <= high:
+                        missed.add((kind, name))
+        for key in missed:
+            wrong[key] += 1
+    for (kind, name), count in wrong.items():
+        assert too_many(count, runs, 0.1) == (kind == "exact"), (kind, name, count)
 
 
 @pytest.mark.long

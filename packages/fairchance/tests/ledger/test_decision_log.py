@@ -80,6 +80,21 @@ def test_acceptances_depend_on_each_other_in_draws_of_fixed_size_only(tmp_path):
     assert not log.drawn.any()
 
 
+def test_a_ranking_is_another_when_it_is_learned_again(tmp_path):
+    """Algorithm 1 learns one for each round, and the certified method keeps one for some rounds."""
+    found = []
+    for at, classifier in enumerate((algorithm_1(), certified())):
+        place = f"sqlite:///{tmp_path}/{at}.db"
+        program, _, batches = started(place, classifier, n_rounds=4, n_batch=80)
+        for batch in batches:
+            decided = decide(program, batch)
+            program.observe(decided.ids[decided.accepted], batch.outcome[decided.accepted])
+        log = program.decision_log()
+        found.append([set(log.ranking[log.round == t].tolist()) for t in range(1, 5)])
+    assert found[0] == [{0}, {1}, {2}, {3}]
+    assert found[1] == [{0}] * 4
+
+
 def eventful(url):
     """Return a program after one of everything, its first batch's decisions, and whom it erased."""
     program, _, batches = started(url, algorithm_1(), n_rounds=2, n_batch=80)
