@@ -342,7 +342,7 @@ class KilbertusPolicy(Baseline):
         },
     }
     # Published: the authors' configuration for COMPAS, which runs both families on all outcomes and
-    # on the recent ones. The paper implemented here states its cost; the rest is in its code.
+    # on the recent ones. The paper implemented here states neither λ nor whether groups are used.
     sources: ClassVar[Sources] = {
         "published": {
             CODE: (
@@ -359,17 +359,17 @@ class KilbertusPolicy(Baseline):
             )
         },
         "icml": {
-            ICML: ("cost",),
-            RELEASED: (
+            ICML: (
+                "family",
+                "cost",
                 "learn_from",
                 "learning_rate",
                 "batch_size",
                 "steps",
                 "parity",
-                "penalty",
-                "blind",
             ),
-            CODE: ("family", "expected_draws"),
+            RELEASED: ("penalty", "blind"),
+            CODE: ("expected_draws",),
         },
     }
 

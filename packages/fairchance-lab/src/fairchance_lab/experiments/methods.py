@@ -471,7 +471,7 @@ def values_of(name: str) -> dict[str, tuple[Any, str]]:
     Examples
     --------
     >>> values_of("kilbertus-icml")["learning_rate"]
-    (0.01, 'released code of the paper implemented here')
+    (0.01, 'the paper implemented here')
     >>> values_of("kilbertus-aligned")["cost"][1]
     'the experiment'
     """

@@ -130,6 +130,9 @@ def why_different(experiment: Mapping[str, Any], method: str) -> str:
     'ours: rows weighted, cuts chosen by revenue, and 13 smaller differences; as released: A1, C1'
     >>> why_different(experiment, "fair-clf")
     'ours: cuts chosen by revenue, parity in both directions; as released: A1'
+    >>> experiment["switches"] = ["A1", "C1", "B7", "B9"]
+    >>> why_different(experiment, "plain").partition(";")[0]
+    'unexplained: 25 findings about the released code are not modelled, and 13 switches are off'
     """
     row = paper_row(method)
     if row is None:
@@ -140,13 +143,15 @@ def why_different(experiment: Mapping[str, Any], method: str) -> str:
     options = with_paper_text(experiment["classifier"])
     hidden = {*on, *(name for name in known if DEVIATIONS[name].option in options)}
     ours = [DEVIATIONS[name].ours for name in _DIFFERENCES[row] if name not in hidden]
-    smaller = set(known) - {*hidden, *_DIFFERENCES[row]} if variant else ()
-    if smaller:
-        ours.append(
-            f"{'and ' * bool(ours)}{len(smaller)} smaller difference{'s' * (len(smaller) > 1)}"
-        )
+    n_off = len(set(known) - {*hidden, *_DIFFERENCES[row]}) if variant else 0
     reasons = [_SETTINGS.get(method.rpartition("-")[2], "")] if method != row else []
-    reasons.append(f"ours: {', '.join(ours)}" if ours else "ours: only what has no switch")
+    if ours:
+        smaller = f", and {n_off} smaller differences" if n_off else ""
+        reasons.append(f"ours: {', '.join(ours)}{smaller}")
+    else:
+        n = sum(found.modelled == "no" for found in DEVIATIONS.values())
+        off = f", and {n_off} switches are off" if n_off else ""
+        reasons.append(f"unexplained: {n} findings about the released code are not modelled{off}")
     if options and variant:
         reasons.append("set: " + ", ".join(f"{key} = {value}" for key, value in options.items()))
     if on:
