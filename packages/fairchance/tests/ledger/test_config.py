@@ -206,127 +206,92 @@ def test_missing_values(read):
 
 
 @pytest.mark.parametrize(
-    ("parts", "words"),
+    ("parts", "values"),
     [
-        ({"rest": "[retentoin]\nmonths = 3"}, "[retentoin] is unknown; did you mean retention?"),
-        ({"rest": "[x]\ny = 3"}, "the table [x] is unknown; allowed are program, columns,"),
-        ({"columns": 'group = ["sex"]'}, "'group' of [columns] is unknown; did you mean groups?"),
-        ({"classifier": "alhpa = 0.1"}, "'alhpa' of [classifier] is unknown; did you mean alpha"),
-        ({"classifier": "missing = 1"}, "'missing' of [classifier] is unknown; it belongs in [col"),
-        ({"classifier": "q = 0.1"}, "'q' of [classifier] is unknown; allowed are kind, alpha,"),
-        ({"columns": 'groups = "sex"'}, '[columns] groups must be a list of names, such as ["inc'),
-        ({"columns": "features = [1]"}, "[columns] features must be a list of names"),
-        ({"columns": 'accepted = ""'}, "[columns] accepted must be text in quotes, got"),
-        ({"outcomes": "indeterminate = [[1]]"}, "[outcomes] indeterminate must be a label, or a"),
-        ({"outcomes": 'indeterminate = "no"'}, "must give each label one meaning, got 'no' twice"),
-        ({"classifier": 'alpha = "15 %"'}, "[classifier] alpha must be a number, got '15 %'"),
-        ({"classifier": "alpha = 15"}, "alpha must be a number in (0, 1), got 15"),
-        ({"classifier": "alpha = nan"}, "[classifier] alpha must be a number, got nan"),
-        ({"classifier": "horizon = true"}, "[classifier] horizon must be a whole number, got True"),
-        ({"classifier": "horizon = 2.5"}, "[classifier] horizon must be a whole number, got 2.5"),
-        ({"classifier": "seed = -1"}, "seed must be a whole number from 0 to 4294967295, got -1"),
-        ({"classifier": "seed = 4294967296"}, "from 0 to 4294967295, got 4294967296; change it"),
-        ({"classifier": "seed = true"}, "seed must be a whole number from 0 to 4294967295, got T"),
-        ({"classifier": "group_as_feature = 1"}, "group_as_feature must be true or false, got 1"),
-        ({"classifier": 'learner = "logit"'}, "'gradient-boosting', got 'logit'; did you mean"),
-        ({"classifier": "utility = { good = 200, bad = 500 }"}, "write a loss of 500 as -500"),
-        (
-            {"classifier": "utility = { good = 200 }"},
-            "utility needs the key bad, got {'good'",
-        ),
-        (
-            {"classifier": "utility = { gain = 2 }"},
-            "utility must be a table such as { good =",
-        ),
-        ({"classifier": 'utility = "money"'}, "or one of 'accuracy', 'positive-rate', got 'money'"),
-        ({"classifier": 'fairness = "selection-rate"'}, "is a key of kind = 'partial-feedback'"),
-        (
-            {"classifier": 'fairness = "selection-rate"\nexplore = false\nalhpa = 1'},
-            "[classifier] fairness and explore are keys of kind = 'partial-feedback' and not of "
-            "'certified'; remove them, or change the kind; also, the key 'alhpa' of [classifier] "
-            "is unknown; did you mean alpha?",
-        ),
-        (
-            {"columns": 'group = ["sex"]\nz = 1', "rest": "[retention]\nyears = 2"},
-            "the keys 'group' (did you mean groups?), 'z' of [columns] are unknown; allowed are "
-            "id, outcome, accepted, groups, features, text, missing_values, missing; also, the",
-        ),
-        (
-            {"rest": "[retentoin]\nmonths = 3\n[x]\ny = 3"},
-            "the tables [retentoin] (did you mean retention?), [x] are unknown; allowed are prog",
-        ),
-        ({"classifier": "maturity = -1"}, "maturity counts rounds and must be 0 or more, got -1"),
-        ({"rest": "[retention]\nmonths = -1"}, "[retention] months must be from 0 to 1200, got -1"),
-        (
-            {"rest": "[retention]\nmonths = 1201"},
-            "[retention] months must be from 0 to 1200, got 1201",
-        ),
-        ({"rest": "[program]\nname = ' lend'"}, "must not begin or end with white space"),
-        ({"rest": "[program]\nname = 3"}, "[program] name must be text in quotes, got 3"),
-        ({"rest": "[program]\ncurrency = 'euros'"}, "at most four characters, such as"),
-        ({"rest": "[program]\ncurrency = '<b>'"}, "[program] currency must be a code or a symbol"),
-        ({"rest": "[program]\ncurrency = 'EUR'"}, "'EUR' has no effect, because [classifier]"),
-        ({"columns": 'groups = ["paid"]'}, "must give each column one role, got 'paid' twice"),
-        ({"columns": 'features = ["x", "paid"]'}, "'paid', which is unknown when deciding"),
-        ({"columns": 'features = ["x", "x"]'}, "features has 'x', which is named twice"),
-        ({"columns": 'features = ["x"]\ntext = ["y"]'}, "text has 'y', which is not a feature"),
-        ({"rest": "[limits]\nexposure = 5"}, "exposure and amount go together"),
-        (
-            {"rest": '[limits]\nexclude = [{ column = "age" }]'},
-            "exclude must have for each column one of below, above, one_of",
-        ),
+        ({"rest": "[retentoin]\nmonths = 3"}, ["[retentoin]", "retention"]),
+        ({"rest": "[x]\ny = 3"}, ["[x]", "columns"]),
+        ({"columns": 'group = ["sex"]'}, ["[columns] group", "groups"]),
+        ({"classifier": "alhpa = 0.1"}, ["[classifier] alhpa", "alpha"]),
+        ({"classifier": "missing = 1"}, ["[classifier] missing", "[columns]"]),
+        ({"classifier": "q = 0.1"}, ["[classifier] q", "alpha"]),
+        ({"columns": 'groups = "sex"'}, ["[columns] groups", "'sex'"]),
+        ({"columns": "features = [1]"}, ["[columns] features", "[1]"]),
+        ({"columns": 'accepted = ""'}, ["[columns] accepted", "''"]),
+        ({"outcomes": "indeterminate = [[1]]"}, ["[outcomes] indeterminate", "[[1]]"]),
+        ({"outcomes": 'indeterminate = "no"'}, ["[outcomes]", "'no'"]),
+        ({"classifier": 'alpha = "15 %"'}, ["[classifier] alpha", "'15 %'"]),
+        ({"classifier": "alpha = 15"}, ["alpha", "15"]),
+        ({"classifier": "alpha = nan"}, ["[classifier] alpha", "nan"]),
+        ({"classifier": "horizon = true"}, ["[classifier] horizon", "True"]),
+        ({"classifier": "horizon = 2.5"}, ["[classifier] horizon", "2.5"]),
+        ({"classifier": "seed = -1"}, ["[classifier] seed", "4294967295", "-1"]),
+        ({"classifier": "seed = 4294967296"}, ["4294967295", "4294967296"]),
+        ({"classifier": "seed = true"}, ["[classifier] seed", "True"]),
+        ({"classifier": "patience = 'ever'"}, ["[classifier] patience", "'never'", "'ever'"]),
+        ({"classifier": "group_as_feature = 1"}, ["group_as_feature", "1"]),
+        ({"classifier": 'learner = "logit"'}, ["'logistic'", "'logit'"]),
+        ({"classifier": "utility = { good = 200, bad = 500 }"}, ["-500"]),
+        ({"classifier": "utility = { good = 200 }"}, ["[classifier] utility", "{'good': 200}"]),
+        ({"classifier": "utility = { gain = 2 }"}, ["[classifier] utility", "{'gain': 2}"]),
+        ({"classifier": 'utility = "money"'}, ["'accuracy'", "'money'"]),
+        ({"classifier": "noise = { bad = 1 }"}, ["[classifier] noise", "{'bad': 1}"]),
+        ({"classifier": 'fairness = "x"'}, ["fairness", "'partial-feedback'"]),
+        ({"classifier": "maturity = -1"}, ["maturity", "-1"]),
+        ({"rest": "[retention]\nmonths = -1"}, ["[retention] months", "1200", "-1"]),
+        ({"rest": "[retention]\nmonths = 1201"}, ["[retention] months", "1200", "1201"]),
+        ({"rest": "[program]\nname = ' lend'"}, ["' lend'"]),
+        ({"rest": "[program]\nname = 3"}, ["[program] name", "3"]),
+        ({"rest": "[program]\ncurrency = 'euros'"}, ["[program] currency", "'euros'"]),
+        ({"rest": "[program]\ncurrency = '<b>'"}, ["[program] currency", "'<b>'"]),
+        ({"rest": "[program]\ncurrency = 'EUR'"}, ["'EUR'", "utility"]),
+        ({"columns": 'groups = ["paid"]'}, ["[columns]", "'paid'"]),
+        ({"columns": 'features = ["x", "paid"]'}, ["'paid'"]),
+        ({"columns": 'features = ["x", "x"]'}, ["'x'"]),
+        ({"columns": 'features = ["x"]\ntext = ["y"]'}, ["[columns] text", "'y'"]),
+        ({"rest": "[limits]\nexposure = 5"}, ["exposure", "amount"]),
+        ({"rest": '[limits]\nexclude = [{ column = "age" }]'}, ["[limits] exclude", "one_of"]),
+        ({"rest": "[limits]\nexclude = [{ below = 3 }]"}, ["[limits] exclude", "{'below': 3}"]),
         (
             {"columns": 'groups = ["s"]\nfeatures = ["s"]', "classifier": 'group_mode = "blind"'},
-            "features has the group 's', but with group_mode = 'blind' no group changes",
+            ["'s'", "'blind'"],
         ),
         (
             {"kind": "partial-feedback", "classifier": "fairness_ratio = 0.8"},
-            "fairness_ratio has no effect, because fairness is missing; remove it",
-        ),
-        (
-            {"kind": "partial-feedback", "classifier": "fairness_difference = 0.1"},
-            "fairness_difference has no effect, because fairness is missing; remove it",
+            ["fairness_ratio", "fairness"],
         ),
         (
             {"kind": "partial-feedback", "classifier": 'strategy = "uniform"\nstrategy_beta = 0.1'},
-            "strategy_beta has no effect, because strategy = 'uniform'; remove it",
+            ["strategy_beta", "'uniform'"],
         ),
         (
             {"kind": "partial-feedback", "classifier": 'explore = false\nstrategy = "uniform"'},
-            "strategy has no effect, because explore = False; remove it",
+            ["strategy", "explore = False"],
         ),
-        (
-            {"kind": "partial-feedback", "classifier": 'split = "cross"\nslack = 0'},
-            "[classifier] must have no research options, got split and slack; remove",
-        ),
-        ({"classifier": "weight_cap = 5"}, "no research options, got weight_cap"),
-        ({"classifier": "strategy_beta = 0.1"}, "has no effect, because strategy is missing"),
-        ({"kind": "logistic"}, "kind must be 'certified' or 'partial-feedback', got 'logistic'"),
+        ({"classifier": "split = 1", "kind": "partial-feedback"}, ["split", "fairchance-lab"]),
+        ({"classifier": "weight_cap = 5"}, ["weight_cap", "fairchance-lab"]),
+        ({"classifier": "strategy_beta = 0.1"}, ["strategy_beta", "strategy"]),
+        ({"kind": "logistic"}, ["[classifier] kind", "'certified'", "'logistic'"]),
     ],
 )
-def test_wrong_values_are_named(read, parts, words):
-    refuses(words, read, **parts)
-    refuses("in program.toml: ", read, **parts)
+def test_wrong_values_are_named(read, parts, values):
+    for value in ("program.toml", *values):
+        refuses(value, read, **parts)
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "value"),
     [
-        (
-            "",
-            "[columns] needs the keys id and outcome, which are missing; got nothing, so add them",
-        ),
-        ("", "; also, [classifier] needs the key kind, which is missing; got nothing, so add it"),
-        ('[columns]\nid = "id"', "[columns] needs the key outcome, which is missing; got id"),
-        ('id = "id"', "the table [id] is unknown; it belongs in [columns]"),
-        ("program = 3", "program must be a table of its own, [program], got 3"),
-        ("[columns", "program.toml cannot be read as TOML"),
-        ("name = 'Jürgen'".encode("latin-1"), "program.toml cannot be read as TOML"),
-        ("a = 1\na = 2", "program.toml cannot be read as TOML"),
+        ("", "[columns]"),
+        ('[columns]\nid = "id"', "outcome"),
+        ('id = "id"', "[columns]"),
+        ("program = 3", "[program]"),
+        ("[columns", "program.toml"),
+        ("name = 'Jürgen'".encode("latin-1"), "program.toml"),
+        ("a = 1\na = 2", "program.toml"),
     ],
 )
-def test_files_that_are_not_a_configuration(read, content, words):
-    refuses(words, read, content)
+def test_files_that_are_not_a_configuration(read, content, value):
+    refuses(value, read, content)
 
 
 def test_a_missing_file(tmp_path):
@@ -338,7 +303,7 @@ def test_a_missing_file(tmp_path):
 def test_values_are_data(read, word):
     """Only listed words are accepted, and free text is never evaluated."""
     for key in ("learner", "strategy", "utility", "group_mode"):
-        refuses("must be", read, classifier=f'{key} = "{word}"')
+        refuses(repr(word), read, classifier=f'{key} = "{word}"')
     config = read(columns=f'groups = ["{word}"]', rest=f'[program]\nname = "{word}"')
     assert (config.name, config.roles.groups) == (word, (word,))
 
@@ -391,7 +356,7 @@ def test_the_longest_names_fit_into_both_databases(url, tmp_path, monkeypatch):
 @pytest.mark.parametrize("text", NESTED)
 def test_nested_values_are_refused(tmp_path, text):
     (tmp_path / "p.toml").write_text(text)
-    with pytest.raises(InputError, match="more than 20 values inside each other"):
+    with pytest.raises(InputError, match="20"):
         read_config(tmp_path / "p.toml")
 
 

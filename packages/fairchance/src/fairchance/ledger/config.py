@@ -65,7 +65,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         "missing": ChoiceValue(MISSING),
     },
     "outcomes": {"good": _LABELS, "bad": _LABELS, "indeterminate": _LABELS},
-    "classifier": {},  # by its kind
+    "classifier": {"kind": ChoiceValue(tuple(CLASSIFIERS))},  # the others by its kind
     "limits": LIMITS,
     "checks": {"stop": NUMBER, "warn": NUMBER},
     "retention": {"months": WHOLE},
@@ -230,8 +230,7 @@ class Config:
         features = tuple(name for name in names if name not in taken)
         if not features:
             raise InputError(
-                f"a history needs at least one feature, got the columns "
-                f"{', '.join(map(repr, names))}; add a column."
+                f"a history needs a feature, got {', '.join(map(repr, names))}; add a column."
             )
         return features
 
@@ -333,7 +332,7 @@ def _config(content: dict[str, Any], source: str) -> Config:
     if config.currency and not isinstance(config.settings.get("utility"), dict):
         raise InputError(
             f"[program] currency = {config.currency!r} has no effect, because [classifier] utility "
-            f"gives no sums of money; remove one, or write utility = {{ good = 200, bad = -500 }}."
+            f"has no sums of money; remove it."
         )
     config.classifier()  # raises now, before a history is read
     return config
@@ -346,16 +345,15 @@ def _check_roles(config: Config) -> None:
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise InputError(
-            f"[columns] must give each column one role, got {twice!r} twice; name another column."
+            f"[columns] must name each column once, got {twice!r} twice; name another."
         )
     for name in roles.features:
         if name in single or roles.features.count(name) > 1:
-            why = "is named twice" if name not in single else "is unknown when deciding"
-            raise InputError(f"[columns] features has {name!r}, which {why}; remove it.")
+            raise InputError(f"[columns] must name {name!r} once; remove it from features.")
         if name in roles.groups and mode != "aware":
             raise InputError(
-                f"[columns] features has the group {name!r}, but with group_mode = {mode!r} no "
-                f"group changes a decision; remove one of them."
+                f"[columns] features has the group {name!r}, which group_mode = {mode!r} excludes; "
+                f"remove one."
             )
     for name in config.texts:
         if name in single or (roles.features and name not in roles.features):
@@ -368,111 +366,37 @@ def _labels(value: Any) -> tuple[str, ...]:
 
 
 def _read_tables(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return all tables with their values checked; raise with all unknown and missing keys."""
-    strange = [name for name in content if name not in _TABLES]
-    if strange:
-        place = next((f"[{name}]" for name, keys in _TABLES.items() if strange[0] in keys), None)
-        _raise_all([_unknown("table", [f"[{name}]" for name in strange], _TABLES, "", place)])
+    """Return all tables with their values checked."""
     for name, table in content.items():
+        if name not in _TABLES:
+            raise _unknown(f"[{name}]", _TABLES)
         if not isinstance(table, dict):
-            raise InputError(f"{name} must be a table of its own, [{name}], got {table!r}.")
+            raise InputError(f"[{name}] must be a table, got {table!r}; write its keys below it.")
     tables = {name: content.get(name, {}) for name in _TABLES}
-    _raise_all(
-        [
-            f"[{name}] needs the key{'s' if len(lacking) > 1 else ''} {' and '.join(lacking)}, "
-            f"which {'are' if len(lacking) > 1 else 'is'} missing; got "
-            f"{', '.join(tables[name]) or 'nothing'}, so add {'them' if len(lacking) > 1 else 'it'}"
-            for name, required in _REQUIRED.items()
-            if (lacking := [key for key in required if key not in tables[name]])
-        ]
-    )
-    keys = {name: _keys_of(name, table) for name, table in tables.items()}
-    _raise_all(
-        [
-            *_of_another_kind(tables["classifier"], keys["classifier"]),
-            *_of_research(tables["classifier"]),
-            *(
-                _unknown(
-                    "key",
-                    [repr(key) for key in strange],
-                    keys[name],
-                    f" of [{name}]",
-                    next((f"[{table}]" for table in keys if strange[0] in keys[table]), None),
-                )
-                for name, table in tables.items()
-                if (strange := _strange_keys(name, table, keys[name]))
-            ),
-        ]
-    )
-    return {
-        name: {key: keys[name][key].read(f"[{name}] {key}", value) for key, value in table.items()}
-        for name, table in tables.items()
-    }
+    for name, required in _REQUIRED.items():
+        lacking = [key for key in required if key not in tables[name]]
+        if lacking:
+            raise InputError(f"[{name}] lacks {' and '.join(lacking)}; add what is missing.")
+    read = {}
+    for name, table in tables.items():
+        keys = _TABLES[name]
+        if name == "classifier":
+            keys = CLASSIFIERS[keys["kind"].read("[classifier] kind", table["kind"])]
+        for key in table:
+            if key not in keys:
+                raise _unknown(f"[{name}] {key}", keys)
+        read[name] = {key: keys[key].read(f"[{name}] {key}", item) for key, item in table.items()}
+    return read
 
 
-def _keys_of(name: str, table: dict[str, Any]) -> dict[str, Any]:
-    if name != "classifier":
-        return _TABLES[name]
-    kind = table["kind"].replace("_", "-") if isinstance(table["kind"], str) else table["kind"]
-    if kind not in CLASSIFIERS:
-        raise InputError(
-            f"[classifier] kind must be {' or '.join(map(repr, CLASSIFIERS))}, got "
-            f"{table['kind']!r}; choose one."
-        )
-    return CLASSIFIERS[kind]
-
-
-def _kinds_with(key: str) -> list[str]:
-    return [kind for kind, keys in CLASSIFIERS.items() if key in keys]
-
-
-def _of_another_kind(table: dict[str, Any], keys: dict[str, Any]) -> list[str]:
-    """Return a message about keys of another kind of classifier, if there are any."""
-    wrong = [key for key in table if key not in keys and _kinds_with(key)]
-    if not wrong:
-        return []
-    other, many = _kinds_with(wrong[0])[0], len(wrong) > 1
-    return [
-        f"[classifier] {' and '.join(wrong)} {'are keys' if many else 'is a key'} of kind = "
-        f"{other!r} and not of {table['kind']!r}; remove {'them' if many else 'it'}, or change "
-        f"the kind"
-    ]
-
-
-def _of_research(table: dict[str, Any]) -> list[str]:
-    """Return a message about options that only experiments take, if there are any."""
-    wrong = [key for key in table if key in RESEARCH]
-    if not wrong:
-        return []
-    return [
-        f"[classifier] must have no research options, got {' and '.join(wrong)}; remove what is "
-        f"named, or create the program in Python, with a PartialFeedbackClassifier that has it; "
-        f"in experiments, fairchance-lab takes all of them"
-    ]
-
-
-def _strange_keys(name: str, table: dict[str, Any], keys: dict[str, Any]) -> list[str]:
-    known = {*keys}.union(RESEARCH, *CLASSIFIERS.values()) if name == "classifier" else keys
-    return [key for key in table if key not in known]
-
-
-def _unknown(
-    what: str, names: list[str], known: Mapping[str, Any], where: str, place: str | None = None
-) -> str:
-    """Return a message about unknown names, with the known names that they resemble."""
-    near = [difflib.get_close_matches(name.strip("[]'\""), known, n=1) for name in names]
-    if len(names) == 1:
-        hint = f"it belongs in {place}; " if place else ""
-        hint = f"did you mean {near[0][0]}? " if near[0] else hint
-        return f"the {what} {names[0]}{where} is unknown; {hint}allowed are {', '.join(known)}"
-    listed = ", ".join(
-        f"{name} (did you mean {matches[0]}?)" if matches else name
-        for name, matches in zip(names, near, strict=True)
-    )
-    return f"the {what}s {listed}{where} are unknown; allowed are {', '.join(known)}"
-
-
-def _raise_all(problems: list[str]) -> None:
-    """Raise one error with all problems."""
-    if problems:
-        raise InputError("; also, ".join(problems) + ".")
+def _unknown(name: str, known: Mapping[str, Any]) -> InputError:
+    """Return an error about an unknown table or key, with the one that it resembles."""
+    key = name.strip("[]").rpartition(" ")[2]
+    near = difflib.get_close_matches(key, known, n=1)
+    homes = [f"[{table}]" for table, keys in _TABLES.items() if key in keys]
+    homes += [f"kind = {kind!r}" for kind, keys in CLASSIFIERS.items() if key in keys]
+    homes += ["fairchance-lab"] if key in RESEARCH else []
+    hint = f"did you mean {near[0]}?" if near else f"allowed are {', '.join(known)}."
+    if homes and not near:
+        hint = f"{homes[0]} has it."
+    return InputError(f"{name} is unknown here; {hint}")

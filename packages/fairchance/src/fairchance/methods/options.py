@@ -38,11 +38,9 @@ from fairchance.methods.option_values import (
     NUMBER,
     TEXT,
     WHOLE,
-    AnyOf,
     ChoiceValue,
     PlainValue,
-    TableList,
-    TableValue,
+    is_table,
 )
 from fairchance.people.likeness import Checks
 
@@ -102,21 +100,24 @@ _USELESS: dict[str, dict[str, tuple[Any, ...]]] = {
     "bounds_in": {"learner": (_BOOSTING,)},
 }
 
+_UTILITY_WORDS = ChoiceValue(tuple(_UTILITIES))
+_WORTH = {"good": NUMBER, "bad": NUMBER}
+_NOISE = {"bad_as_good": NUMBER, "good_as_bad": NUMBER}
 _COMMON: dict[str, Any] = {
     "kind": ChoiceValue((_CERTIFIED, PARTIAL)),
     "alpha": NUMBER,
-    "utility": AnyOf(
-        (
-            TableValue({"good": NUMBER, "bad": NUMBER}, ("good", "bad")),
-            ChoiceValue(tuple(_UTILITIES)),
-        )
+    "utility": PlainValue(
+        "{ good = 200, bad = -500 } or " + _UTILITY_WORDS.description,
+        lambda value: is_table(value, _WORTH, tuple(_WORTH)) or _UTILITY_WORDS.fits(value),
     ),
     "strategy": ChoiceValue(tuple(_STRATEGIES)),
     "strategy_beta": NUMBER,
     "strategy_floor": NUMBER,
     "learner": ChoiceValue((_DEFAULT, _LOGISTIC, _BOOSTING)),
     "maturity": WHOLE,
-    "noise": TableValue({"bad_as_good": NUMBER, "good_as_bad": NUMBER}),
+    "noise": PlainValue(
+        "{ bad_as_good = 0.1, good_as_bad = 0.1 }", lambda value: is_table(value, _NOISE)
+    ),
     "group_mode": ChoiceValue(("aware", "blind", "audit")),
     "group_as_feature": FLAG,
     "attributes": ChoiceValue(("crossed", "side-by-side")),
@@ -134,7 +135,9 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         "ranks": ChoiceValue(("overall", "within-group")),
         "certify": ChoiceValue(("overall", "per-group")),
         "floor": NUMBER,
-        "patience": AnyOf((WHOLE, ChoiceValue((_NEVER,)))),
+        "patience": PlainValue(
+            f"a whole number or {_NEVER!r}", lambda value: value == _NEVER or WHOLE.fits(value)
+        ),
         "monitor": NUMBER,
     },
     PARTIAL: {
@@ -162,26 +165,35 @@ RESEARCH: dict[str, Any] = {
     "constraints": ChoiceValue(("joint", "per-group")),
     "split": ChoiceValue(("half", "cross")),
     "weights": ChoiceValue(("acceptance", "none")),
-    "weight_cap": AnyOf((NUMBER, ChoiceValue((_NONE,)))),
-    "min_outcomes": AnyOf((WHOLE, ChoiceValue((_NONE,)))),
+    "weight_cap": PlainValue(
+        f"a number or {_NONE!r}", lambda value: value == _NONE or NUMBER.fits(value)
+    ),
+    "min_outcomes": PlainValue(
+        f"a whole number or {_NONE!r}", lambda value: value == _NONE or WHOLE.fits(value)
+    ),
     "first_round": ChoiceValue(("matched", "drawn", "cut", "learned")),
     "bounds_in": ChoiceValue(("thresholds", "fit", "both")),
 }
 _VALUES = PlainValue(
-    "a list of numbers or words",
-    lambda value: (
-        isinstance(value, list)
-        and all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in value)
-    ),
+    "numbers or words",
+    lambda value: isinstance(value, list) and all(NUMBER.fits(v) or TEXT.fits(v) for v in value),
 )
+_TESTS = {"below": NUMBER, "above": NUMBER, "one_of": _VALUES}
+
+
+def _is_rule(row: Any) -> bool:
+    return is_table(row, {"column": TEXT, **_TESTS}, ["column"]) and len(row) == 2
+
+
 LIMITS: dict[str, Any] = {
     "max_risk": NUMBER,
     "exposure": NUMBER,
-    "amount": AnyOf((NUMBER, TEXT)),
-    "exclude": TableList(
-        TableValue(
-            {"column": TEXT, "below": NUMBER, "above": NUMBER, "one_of": _VALUES}, ("column",)
-        )
+    "amount": PlainValue(
+        "a number or a column", lambda value: NUMBER.fits(value) or TEXT.fits(value)
+    ),
+    "exclude": PlainValue(
+        'a list of tables { column = "age", below = 18 }, each with below, above or one_of',
+        lambda value: isinstance(value, list) and all(map(_is_rule, value)),
     ),
 }
 _RULES: dict[str, Any] = {"below": Below, "above": Above, "one_of": OneOf}
@@ -269,11 +281,11 @@ def why_useless(key: str, settings: Mapping[str, Any]) -> str:
 
 def _utility(value: Any) -> Any:
     if value is None or isinstance(value, str):
-        return None if value is None else _UTILITIES[value]()
+        return None if value is None else _UTILITIES[value.replace("_", "-")]()
     if not value["good"] > 0 > value["bad"]:
         raise InputError(
-            f"[classifier] utility must be above 0 for good and below 0 for bad applicants, got "
-            f"good = {value['good']} and bad = {value['bad']}; write a loss of 500 as -500."
+            f"[classifier] utility must be above 0 for good and below 0 for bad, got {value!r}; "
+            f"write a loss of 500 as -500."
         )
     return Revenue(gain=value["good"], loss=-value["bad"])
 
@@ -292,14 +304,9 @@ def _limited(strategy: Any, limits: dict[str, Any]) -> Any:
 
 
 def _rule(row: dict[str, Any]) -> Any:
-    tests = [key for key in _RULES if key in row]
-    if len(tests) != 1:
-        raise InputError(
-            f"[limits] exclude must have for each column one of {', '.join(_RULES)}, got {row!r}; "
-            f"write a row for each."
-        )
-    value = row[tests[0]]
-    return _RULES[tests[0]](row["column"], tuple(value) if isinstance(value, list) else value)
+    (test,) = row.keys() - {"column"}
+    value = row[test]
+    return _RULES[test](row["column"], tuple(value) if isinstance(value, list) else value)
 
 
 def _budget(settings: dict[str, Any]) -> FdrBudget:
