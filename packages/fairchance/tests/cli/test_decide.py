@@ -462,8 +462,8 @@ def test_batch_sent_again_under_another_name(lender):
         (["-o", "d.csv", "--refused", "x/y.csv"], "in a folder that does not exist"),
         (["-o", "d.csv", "--batch", " "], "--batch takes a name"),
         (["-o", "-", "--json"], "--json and -o - both write to standard output"),
-        (["-o", "d.csv", "--program", "loans"], "no program called 'loans'"),
-        (["-o", "d.csv", "--ledger", "sqlite:///no.db"], "there is no ledger at"),
+        (["-o", "d.csv", "--program", "loans"], "'loans'"),
+        (["-o", "d.csv", "--ledger", "sqlite:///no.db"], "no.db"),
     ],
 )
 def test_invalid_options_are_refused_before_deciding(lender, tmp_path, options, words):

@@ -58,35 +58,23 @@ def test_missing_table(lender, made, words, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "value"),
     [
-        ("report missing", "a ledger lives at sqlite:///file or postgresql://host/database, got"),
-        (
-            "verify sqlite:///missing.db",
-            "there is no ledger at {here}/missing.db; start a program there first, with fairchance "
-            "init or Program.create.",
-        ),
-        (
-            "init h.csv --ledger sqlite:///new.db --config a-folder",
-            "'a-folder' is a folder; name a file in it.",
-        ),
-        (
-            "plan --jobs 0",
-            "jobs must be 1 or more, or -1 for one per core, got 0.",
-        ),
+        ("report missing", "'missing'"),
+        ("verify sqlite:///missing.db", "{here}/missing.db"),
+        ("init h.csv --ledger sqlite:///new.db --config a-folder", "'a-folder'"),
+        ("plan --jobs 0", "--jobs"),
     ],
 )
-def test_wrong_paths_are_refused_before_anything_runs(words, sentence, tmp_path):
+def test_wrong_paths_are_refused_before_anything_runs(words, value, tmp_path):
     (tmp_path / "a-folder").mkdir()
-    assert refused(*words.split()).startswith(sentence.format(here=tmp_path))
+    assert value.format(here=tmp_path) in refused(*words.split())
     assert not (tmp_path / "new.db").exists()
 
 
 @pytest.mark.parametrize("command", ["export --out a-file/x.csv", "report --out a-file/x.html"])
 def test_file_in_place_of_a_folder_is_refused(lender, command):
-    sentence = refused(*command.split())
-    assert sentence.startswith(f"{command.split()[-1]} cannot be written (")
-    assert sentence.endswith("; choose another place.")
+    assert command.split()[-1] in refused(*command.split())
 
 
 def test_empty_names_are_not_recorded(lender):

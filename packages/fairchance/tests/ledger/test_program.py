@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -92,18 +94,15 @@ def test_a_recorded_batch_is_answered_from_the_record(url):
     other[7, 0] += 1e-9
     flipped = group.copy()
     flipped[3] = next(one for one in np.unique(group) if one != group[3])
-    for changed, words in (
-        ({"X": other}, "first in row 7"),
-        ({"sensitive_features": flipped}, "first in row 3"),
-        (
-            {"X": X[:-1], "sensitive_features": group[:-1]},
-            f"{len(X)} applicants instead of",
-        ),
-        ({"ids": ids + 1}, "first in row 0"),
-        ({"X": second.people.X, "sensitive_features": second.people.group}, "first in row 0"),
+    for changed in (
+        {"X": other},
+        {"sensitive_features": flipped},
+        {"X": X[:-1], "sensitive_features": group[:-1]},
+        {"ids": ids + 1},
+        {"X": second.people.X, "sensitive_features": second.people.group},
     ):
         sent = {"X": X, "sensitive_features": group} | changed
-        with pytest.raises(InputError, match=f"'b' with other content, {words}"):
+        with pytest.raises(InputError, match="'b'"):
             program.decide(sent.pop("X"), batch="b", **sent)
     assert program.checkpoint() == before
 
@@ -269,17 +268,17 @@ def test_text_columns_text_ids_and_text_outcomes(url):
 def test_programs_that_cannot_be_created_or_opened(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50) % 2
-    with pytest.raises(InputError, match="random_state must be a whole number in a ledger"):
+    with pytest.raises(InputError, match="random_state"):
         Program.create(url, fc.PartialFeedbackClassifier(), X, y)
-    with pytest.raises(LedgerError, match="there is no ledger at"):
+    with pytest.raises(LedgerError, match=r"y\.db"):
         Program.open(f"sqlite:///{tmp_path}/y.db")
     Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, y)
-    with pytest.raises(LedgerError, match=r"no program called 'loans' .* which has 'main'"):
+    with pytest.raises(LedgerError, match=r"'loans' .*'main'"):
         Program.open(url, "loans")
-    with pytest.raises(InputError, match="a program called 'main' in this ledger already"):
+    with pytest.raises(InputError, match="'main'"):
         Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, y)
     for name in (" lend", "lend ", "\tlend", "lend\N{NO-BREAK SPACE}"):
-        with pytest.raises(InputError, match="name must not begin or end with white space, which"):
+        with pytest.raises(InputError, match=re.escape(repr(name))):
             Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, y, name=name)
     with_colons = Program.create(
         url, fc.PartialFeedbackClassifier(random_state=0), X, y, name="a: b"
@@ -347,9 +346,9 @@ def test_names_of_batches(tmp_path):
     again = program.decide(one.people.X, batch=key, **of(one.people.group))
     assert np.array_equal(unnamed.accepted, again.accepted)
     for name in (202501, " ", "", "#99"):
-        with pytest.raises(InputError, match="a batch's name must"):
+        with pytest.raises(InputError, match=re.escape(repr(name))):
             program.decide(two.people.X, batch=name, **of(two.people.group))
-    with pytest.raises(InputError, match="the batch is empty"):
+    with pytest.raises(InputError, match="empty"):
         program.decide(two.people.X[:0], **of(pd.Series(two.people.group[:0], name="g")))
 
 
@@ -371,9 +370,9 @@ def test_about_of_a_batch_is_stored_once(url):
 def test_about_that_is_not_json_is_refused_first(tmp_path, about):
     program, _, (first, *_) = started(f"sqlite:///{tmp_path}/lender.db", algorithm_1())
     before = program.checkpoint()
-    with pytest.raises(InputError, match="about must be a dictionary of text, numbers"):
+    with pytest.raises(InputError, match="about"):
         program.decide(first.people.X, sensitive_features=first.people.group, about=about)
-    with pytest.raises(InputError, match="about must be"):
+    with pytest.raises(InputError, match="about"):
         Program.create(
             f"sqlite:///{tmp_path}/other.db", algorithm_1(), np.eye(4), [1, 0, 1, 0], about=about
         )

@@ -84,9 +84,9 @@ def test_a_ledger_with_such_ids_still_works(tmp_path, monkeypatch):
 def test_about_with_text_that_no_database_stores(tmp_path, about):
     program, _, (first, *_) = started(f"sqlite:///{tmp_path}/lender.db", algorithm_1())
     before = program.checkpoint()
-    with pytest.raises(InputError, match="text in about must be text without"):
+    with pytest.raises(InputError, match="about"):
         program.decide(first.people.X, sensitive_features=first.people.group, about=about)
-    with pytest.raises(InputError, match="text in about must be text without"):
+    with pytest.raises(InputError, match="about"):
         Program.create(
             f"sqlite:///{tmp_path}/other.db", algorithm_1(), np.eye(4), [1, 0, 1, 0], about=about
         )
@@ -96,7 +96,7 @@ def test_about_with_text_that_no_database_stores(tmp_path, about):
 def test_a_sparse_batch_is_refused(tmp_path):
     program, _, (first, *_) = started(f"sqlite:///{tmp_path}/lender.db", algorithm_1())
     X, group = first.people.X, first.people.group
-    with pytest.raises(InputError, match=r"X must be a table of numbers .* got csr_array of shape"):
+    with pytest.raises(InputError, match="csr_array"):
         program.decide(csr_array(X), sensitive_features=group)
     with pytest.raises(InputError, match="the batch is empty"):
         program.decide(csr_array(X[:0]), sensitive_features=group[:0])

@@ -191,9 +191,7 @@ def test_a_program_continues_after_an_erasure(url, clock, make):
         program.observe(gone[-1:], [1])
     again = program.erase(decided.ids[:5], "asked", early=True)
     assert again == 5
-    with pytest.raises(
-        InputError, match="5 of the 100 applicants of the batch 'late 2' are erased"
-    ):
+    with pytest.raises(InputError, match=r"'late 2' .*5 "):
         decide(program, batches[5], batch="late 2")
     assert verify(program.ledger).problem is None
 
@@ -359,7 +357,7 @@ def test_a_classifier_that_cannot_forget_cannot_erase(url, clock, monkeypatch):
     program, _, _ = started(url, algorithm_1())
     clock.now = LATER
     monkeypatch.delattr(PartialFeedbackClassifier, "forget")
-    with pytest.raises(InputError, match="a PartialFeedbackClassifier cannot forget applicants"):
+    with pytest.raises(InputError, match="PartialFeedbackClassifier"):
         program.erase([0], "over")
     assert 0 in program.expired()
 
@@ -379,5 +377,5 @@ def test_without_a_stored_state_a_program_cannot_continue(url, clock):
     program, _, _ = started(url, algorithm_1(), n_batch=50)
     with program.ledger.writing("main") as writer:  # not by the program, which would store a state
         writer.append("erasure", {"reason": "by hand"}, Facts(erased=np.array([3])), by="t")
-    with pytest.raises(LedgerError, match=r"applicants of entry \d \(history\) were erased"):
+    with pytest.raises(LedgerError, match=r"entry \d \(history\)"):
         Program.open(url)

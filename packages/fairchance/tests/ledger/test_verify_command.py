@@ -87,12 +87,8 @@ def test_a_checkpoint_from_a_file(ledger, monkeypatch):
     for name in ("kept.txt", "@kept.txt", path.parent / "kept.txt"):
         assert run(url, "--checkpoint", name).exit_code == 0
     output = run(url, "--checkpoint", "other.txt")
-    assert (output.exit_code, "checkpoint is of entry 7" in output.stdout) == (4, True)
-    assert run(url, "--checkpoint", "@none.txt").stderr == (
-        "fairchance: the checkpoint's file 'none.txt' cannot be read (No such file or directory); "
-        "name the file that fairchance export --checkpoint was written to, or give the "
-        "checkpoint.\n"
-    )
+    assert (output.exit_code, "entry 7" in output.stdout) == (4, True)
+    assert "'none.txt'" in run(url, "--checkpoint", "@none.txt").stderr
 
 
 def test_a_changed_ledger(ledger):
@@ -101,32 +97,26 @@ def test_a_changed_ledger(ledger):
         connection.execute("UPDATE people SET accepted = 1 - accepted WHERE person = 610")
     output = run(url)
     assert output.exit_code == 4
-    place = "entry 6 (batch 'b1'): the decision on application '610' (person 610)"
-    assert f"{place} in table people was changed.\n" in output.stdout
+    assert "entry 6 (batch 'b1')" in output.stdout
+    assert "application '610' (person 610)" in output.stdout
     assert json.loads(run(url, "--json").stdout)["ok"] is False
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            ["sqlite:///nowhere.db"],
-            "there is no ledger at {here}/nowhere.db; start a program there",
-        ),
-        (["lender.db"], "a ledger lives at sqlite:///file or postgresql://host/database, got"),
-    ],
+    ("options", "value"),
+    [(["sqlite:///nowhere.db"], "{here}/nowhere.db"), (["lender.db"], "'lender.db'")],
 )
-def test_invalid_arguments(options, message, tmp_path, monkeypatch):
+def test_invalid_arguments(options, value, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     output = run(*options)
     assert output.exit_code == 2
-    assert message.format(here=tmp_path) in output.stderr
+    assert value.format(here=tmp_path) in output.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_program_or_checkpoint(ledger):
     url, _, _ = ledger
     output = run(url, "--program", "loans")
-    assert (output.exit_code, "no program called 'loans'" in output.stderr) == (2, True)
+    assert (output.exit_code, "'loans'" in output.stderr) == (2, True)
     output = run(url, "--checkpoint", "7")
-    assert (output.exit_code, "a checkpoint is a number, a hash" in output.stderr) == (2, True)
+    assert (output.exit_code, "'7'" in output.stderr) == (2, True)

@@ -327,8 +327,7 @@ def check_text(what: str, values: Sequence[str | None], longest: int | None = No
     if None in values or not is_text("".join(values)):  # type: ignore[arg-type]
         strange = next(value for value in values if value is None or not is_text(value))
         raise InputError(
-            f"{what} must be text without the character NUL and without half a surrogate pair, "
-            f"got {shown(strange)}; change it."
+            f"{what} must be text without NUL or half a surrogate pair, got {shown(strange)}."
         )
     if longest is not None and max(map(len, values), default=0) > longest:  # type: ignore[arg-type]
         longer = next(value for value in values if len(value or "") > longest) or ""
@@ -345,11 +344,11 @@ def check_name(what: str, name: str, longest: int | None = LONGEST) -> None:
     --------
     >>> check_name("a key", "")
     Traceback (most recent call last):
-    fairchance.errors.InputError: a key must have at least one character, got ''; give one.
+    fairchance.errors.InputError: a key must not be empty; give one.
     """
     check_text(what, [name], longest)
     if not name:
-        raise InputError(f"{what} must have at least one character, got ''; give one.")
+        raise InputError(f"{what} must not be empty; give one.")
 
 
 def check_program_name(name: str) -> None:
@@ -363,8 +362,7 @@ def check_program_name(name: str) -> None:
     check_name(what, name)
     if name != name.strip():
         raise InputError(
-            f"{what} must not begin or end with white space, which a checkpoint would lose, got "
-            f"{shown(name)}; remove it."
+            f"{what} must not begin or end with white space, got {shown(name)}; remove it."
         )
 
 
@@ -381,8 +379,7 @@ def check_about(about: Any) -> None:
         fits = False
     if not fits:
         raise InputError(
-            f"about must be a dictionary of text, numbers, truth values, lists and dictionaries, "
-            f"got {shown(about)}; convert its values."
+            f"about must be a dictionary that JSON can hold, got {shown(about)}; convert it."
         )
     check_text("text in about", [*_texts_in(about)])
 

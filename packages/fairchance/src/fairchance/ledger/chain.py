@@ -59,9 +59,8 @@ class Checkpoint:
             checkpoint = Checkpoint("", 0, b"")
         if len(checkpoint.hash) != len(NOTHING) or not program or checkpoint.number < 1:
             raise InputError(
-                f"a checkpoint is a number, a hash of 64 hexadecimal digits and the program's "
-                f"name with colons between them, and numbers begin at 1, got {text!r}; pass one as "
-                f"it was exported."
+                f"a checkpoint looks like number:hash:program, got {text!r}; pass one as it was "
+                f"exported."
             )
         return checkpoint
 

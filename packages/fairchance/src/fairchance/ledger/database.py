@@ -75,9 +75,7 @@ _VERSIONS = sa.Table(  # as alembic makes it
 _making = Lock()  # closing a file ends the locks of all threads on it
 _UPGRADE_LOCK = 5_030_114  # PostgreSQL's advisory lock under which tables are made
 
-NO_LEDGER = (
-    "there is no ledger at {}; start a program there first, with fairchance init or Program.create."
-)
+_NO_LEDGER = "there is no ledger at {}; start a program there first."
 
 
 def read_url(url: str) -> sa.URL:
@@ -97,8 +95,8 @@ def read_url(url: str) -> sa.URL:
         parsed = parsed.set(drivername=_ALIASES.get(backend, backend))
     if parsed is None or parsed.drivername not in ("sqlite", "postgresql"):
         raise LedgerError(
-            f"a ledger lives at sqlite:///file or postgresql://host/database, got "
-            f"{shown_url(url)!r}; pass one of these."
+            f"a ledger is at sqlite:///file or postgresql://host/database, got {shown_url(url)!r}.",
+            option="ledger",
         )
     return parsed
 
@@ -132,8 +130,7 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
         )
     if not parsed.database or parsed.database == ":memory:":
         raise LedgerError(
-            f"a ledger must outlive the process, got {url!r}; name a file, as in "
-            f"sqlite:///lender.db."
+            f"a ledger must outlive the process, got {url!r}; name a file.", option="ledger"
         )
     path = Path(parsed.database).absolute()
     _check_file(path, make=make)
@@ -148,21 +145,15 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
 def _check_file(path: Path, *, make: bool) -> None:
     """Raise unless the file is a ledger or may become one, without changing it."""
     try:
-        is_folder, exists = path.is_dir(), path.exists()
+        is_place, exists = path.parent.is_dir() and not path.is_dir(), path.exists()
     except OSError as error:
         raise LedgerError(
-            f"the ledger at {path} cannot be reached ({error.strerror}); ask for the right to read "
-            f"it and its folder."
+            f"the ledger at {path} cannot be reached ({error.strerror}); ask for the right to."
         ) from error
-    if is_folder:
-        raise LedgerError(
-            f"a ledger is a file, and {path} is a folder; name a file in it, as in "
-            f"sqlite:///{path.name}/lender.db."
-        )
-    if not path.parent.is_dir():
-        raise LedgerError(f"there is no folder {path.parent} for a ledger; make it first.")
+    if not is_place:
+        raise LedgerError(f"a ledger is a file in a folder that exists, got {path}.")
     if not make and not (exists and _may_be_ledger(path)):
-        raise LedgerError(NO_LEDGER.format(path))
+        raise LedgerError(_NO_LEDGER.format(path))
 
 
 def _make_private(path: Path) -> None:
@@ -232,9 +223,8 @@ def _open_to_read(path: Path, **options: Any) -> sqlite3.Connection:
             for log in logs:
                 if log.exists() and log.stat().st_size:
                     raise LedgerError(
-                        f"the ledger at {path} cannot be read where it cannot be written, since "
-                        f"its newest entries may be in {log.name} beside it ({error}); copy both "
-                        f"into a folder of your own and open the copy."
+                        f"the ledger at {path} cannot be read without {log.name} beside it "
+                        f"({error}); copy both into a folder of your own."
                     ) from error
     # Without a log everything is in the file. Unless immutable, SQLite would need to make a
     # log, which it cannot do here, or which would then stop the owner.
@@ -268,27 +258,21 @@ def check_tables(connection: sa.Connection) -> None:
     if connection.dialect.name == "postgresql":
         ours = {table: "r" for table in ours if table[0] == "table"}
     if there.keys().isdisjoint(ours):
-        raise LedgerError(NO_LEDGER.format(place))
+        raise LedgerError(_NO_LEDGER.format(place))
     versions = ("table", _VERSIONS.name)
     if there.get(versions) == ours[versions]:
         version = connection.execute(sa.select(_VERSIONS.c.version_num)).scalar()
-        if version is None:
-            raise LedgerError(
-                f"the ledger at {place} has no version in the table alembic_version; restore that "
-                f"table, or the ledger from a backup."
-            )
         if version != schema.NEWEST:
             raise LedgerError(
-                f"the ledger at {place} has tables of version {shortened(version)}, and this "
-                f"fairchance knows {schema.NEWEST!r}; open it with the fairchance that made it."
+                f"the ledger at {place} has tables of version {shortened(version)} and not "
+                f"{schema.NEWEST!r}; open it with the fairchance that made it."
             )
     if there != ours:
         other = [one for one in there | ours if there.get(one) != ours.get(one)]
         kind, name = min(other, key=lambda one: (one in ours, one[0] != "table", one))
-        how = "is missing" if (kind, name) not in there else "is not one that fairchance makes"
+        how = "is missing" if (kind, name) not in there else "is not ours"
         raise _OtherTablesError(
-            f"the {kind} {shortened(name)} of the ledger at {place} {how}; do not use this ledger, "
-            f"and restore it from a backup if it is yours."
+            f"the {kind} {shortened(name)} of the ledger at {place} {how}; restore a backup."
         )
 
 
@@ -415,10 +399,10 @@ def _check_pages(connection: sa.Connection) -> str | None:
     """Return what SQLite finds wrong with the pages and indexes of a file."""
     found = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
     if found != "ok":
-        return f"SQLite finds the file damaged ({found.splitlines()[-1]})."
+        return f"the file is damaged ({found.splitlines()[-1]})."
     stray = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchone()
     if stray is not None:
-        return f"a row of table {stray[0]} refers to a row of {stray[2]} that is missing."
+        return f"table {stray[0]} refers to a missing row of {stray[2]}."
     path = Path(str(connection.engine.url.database))
     if _writable(path):
         # The file itself may say that it must not be written. A lock is asked for, nothing written.
@@ -427,7 +411,7 @@ def _check_pages(connection: sa.Connection) -> str | None:
                 file.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode == sqlite3.SQLITE_READONLY:
-                    return "its first page says that the file must not be written."
+                    return "its first page forbids to write."
     return None
 
 
@@ -444,7 +428,7 @@ def _other_definition(connection: sa.Connection) -> str | None:
     for change in compare_metadata(context, schema.metadata):
         action, *parts = change[0] if isinstance(change, list) else change
         named = [str(getattr(part, "name", part)) for part in parts if part is not None]
-        return f"to have our tables, it would need {action.replace('_', ' ')} ({', '.join(named)})."
+        return f"its tables need {action.replace('_', ' ')} ({', '.join(named)})."
     more = sa.text(
         "SELECT 'trigger', tgname, tgrelid::regclass::text FROM pg_trigger "
         "WHERE NOT tgisinternal AND tgrelid = ANY(CAST(:names AS regclass[])) UNION ALL "
@@ -462,7 +446,7 @@ def _check_indexes(connection: sa.Connection) -> tuple[str | None, str | None]:
     where = "SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'amcheck'"
     place = connection.execute(sa.text(where)).scalar()
     if place is None:
-        return None, "indexes, since the database lacks the extension amcheck"
+        return None, "indexes (no extension amcheck)"
     names = {"names": [*schema.metadata.tables]}
     indexes = sa.text(
         f"SELECT {place}.bt_index_check(indexrelid, true) FROM pg_index "
@@ -478,8 +462,8 @@ def _check_indexes(connection: sa.Connection) -> tuple[str | None, str | None]:
     except sa.exc.DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) in _NO_CHECK:
             return None, f"indexes ({_reason(error)})"
-        return f"PostgreSQL finds it damaged ({_reason(error)}).", None
-    return (None if found is None else f"PostgreSQL finds {found[0]} damaged ({found[1]})."), None
+        return f"an index is damaged ({_reason(error)}).", None
+    return (None if found is None else f"table {found[0]} is damaged ({found[1]})."), None
 
 
 def compact(engine: sa.Engine) -> None:
@@ -504,7 +488,7 @@ def compact(engine: sa.Engine) -> None:
         reason = _reason(error)
     if reason:
         raise LedgerError(
-            f"the files of the ledger at {shown_url(engine.url)} may still hold erased applicants "
+            f"files of the ledger at {shown_url(engine.url)} may still hold erased data "
             f"({reason}); fix that, then compact it again."
         )
 
@@ -551,8 +535,7 @@ def translating_errors(engine: sa.Engine) -> Iterator[None]:
         raise LedgerError(_failure_message(engine, error)) from error
     except UnicodeEncodeError as error:
         raise InputError(
-            f"text must not have half a surrogate pair, got {shortened(error.object)}; nothing of "
-            f"this call was recorded, change it."
+            f"text must not have half a surrogate pair, got {shortened(error.object)}; change it."
         ) from error
 
 
@@ -570,9 +553,8 @@ def reporting_lost_commits(engine: sa.Engine) -> Iterator[None]:
         if code is not None and code & 0xFF != sqlite3.SQLITE_IOERR:  # such as a full disk
             raise
         raise LedgerError(
-            f"the ledger at {shown_url(engine.url)} failed during a commit ({_reason(error)}), "
-            f"and it is not known whether this call is recorded; look at the newest entries, or "
-            f"send it again under the same name."
+            f"the ledger at {shown_url(engine.url)} failed during a commit ({_reason(error)}), so "
+            f"this call may be recorded or not; send it again under the same name."
         ) from error
 
 
@@ -584,8 +566,8 @@ def _driver_error(engine: sa.Engine) -> type[Exception]:
 
 def _failure_message(engine: sa.Engine, error: Any) -> str:
     return (
-        f"the ledger at {shown_url(engine.url)} could not be used ({_reason(error)}); nothing of "
-        f"this call was recorded, so fix that and call again."
+        f"the ledger at {shown_url(engine.url)} could not be used ({_reason(error)}), and nothing "
+        f"was recorded; fix that and call again."
     )
 
 

@@ -144,9 +144,8 @@ class FeatureColumns:
             array = np.empty(0)
         if array.ndim != 2 or self.texts:
             raise InputError(
-                f"X must be a table of numbers with one row per applicant, or a frame with the "
-                f"history's columns if it had text, got {type(X).__name__} of shape "
-                f"{np.shape(X) if array.ndim != 2 else array.shape}; convert it."
+                f"X must be a table of numbers, or a frame like the history, got "
+                f"{type(X).__name__} of shape {np.shape(X)}; convert it."
             )
         if self.names is not None and array.shape[1] != len(self.names):
             raise InputError(
@@ -412,8 +411,8 @@ def _numbers(column: Any) -> NDArray[np.float64]:
 def _text(column: Any) -> list[str | None]:
     if column.dtype not in (nw.String, nw.Categorical, nw.Enum, nw.Object):
         raise InputError(
-            f"the column {column.name!r} holds {column.dtype}, and a ledger keeps numbers, "
-            f"text and dates; convert it to one of these."
+            f"a column must hold numbers, text or dates, got {column.dtype} in {column.name!r}; "
+            f"convert it."
         )
     values = column.to_list()
     others = [value for value in values if not isinstance(value, str)]
@@ -421,8 +420,8 @@ def _text(column: Any) -> list[str | None]:
     if not missing.all():
         strange = others[int(np.argmin(missing))]
         raise InputError(
-            f"the column {column.name!r} holds text and {strange!r}; a ledger keeps numbers or "
-            f"text in a column, so convert it to one of these."
+            f"a column must hold numbers or text, got both in {column.name!r} ({strange!r}); "
+            f"convert it."
         )
     texts = [value if isinstance(value, str) else None for value in values]
     _check_surrogates(f"the column {column.name!r}", [text for text in texts if text is not None])
@@ -434,6 +433,6 @@ def _check_surrogates(what: str, texts: Sequence[str]) -> None:
         "".join(texts).encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{what} must not hold half a surrogate pair, which no database keeps, got "
-            f"{error.object[error.start]!r}; remove it."
+            f"{what} must not hold half a surrogate pair, got {error.object[error.start]!r}; "
+            f"remove it."
         ) from error

@@ -89,9 +89,8 @@ def kept_past(classifier: Any, past_policy: Any) -> bytes | None:
         )
     if not isinstance(past_policy, BaseEstimator):
         raise InputError(
-            f"past_policy must be a fitted scikit-learn classifier in a ledger, which stores data "
-            f"and no code, got {past_policy!r}; fit one to past decisions, or leave past_policy "
-            f"out."
+            f"past_policy must be a fitted scikit-learn classifier in a ledger, got "
+            f"{past_policy!r}; fit one to past decisions."
         )
     return dumps(PolicyFunction(past_policy, 0))
 

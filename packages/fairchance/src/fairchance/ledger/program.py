@@ -715,8 +715,8 @@ class Program:
         check_reason("an override", reason)
         if not isinstance(accepted, bool | np.bool_):
             raise InputError(
-                f"accepted must be True or False, for all ids alike, got {accepted!r}; call "
-                f"override once for the accepted and once for the rejected."
+                f"accepted must be True or False, got {accepted!r}; override the accepted and the "
+                f"rejected in two calls."
             )
         self._replace(ids, bool(accepted), reason, request)
 
@@ -881,9 +881,8 @@ class Program:
     ) -> None:
         if not hasattr(state.classifier, "forget"):
             raise InputError(
-                f"a {type(state.classifier).__name__} cannot forget applicants, so its program "
-                f"could not continue without them; nothing was erased, use "
-                f"PartialFeedbackClassifier or CertifiedClassifier."
+                f"a {type(state.classifier).__name__} cannot forget applicants, so nothing was "
+                f"erased."
             )
         months = retention_months(self._settings(writer).says.get("about", {}))
         now, persons = self.ledger.clock(), writer.standing(names).persons
@@ -951,8 +950,7 @@ class Program:
                 if recorded is None or first_difference(recorded, decided, fold=fold) is not None:
                     raise LedgerError(
                         f"round {decided.round} of program {self.name!r} differs from the record "
-                        f"when it is decided again, so the state cannot be rebuilt; verify the "
-                        f"ledger, and check that the learner has a fixed random_state."
+                        f"when it is decided again; does the learner have a fixed random_state?"
                     )
         return state
 
@@ -1034,8 +1032,7 @@ class ProgramView:
         if without:
             raise InputError(
                 f"{len(without)} of {len(names)} ids have no reasons on record, first "
-                f"{without[0]!r}: only applicants whom the program itself rejected have some; "
-                f"remove them."
+                f"{without[0]!r}; only applicants whom the program rejected have some."
             )
         reasons = self.shape.reasons(recorded)
         assert reasons is not None
@@ -1073,8 +1070,8 @@ class ProgramView:
         if mixture and (history or mean is None):
             whose = "the history" if history else f"a {type(self.classifier).__name__}"
             raise InputError(
-                f"a mean probability over rounds needs stored policies, and {whose} has none that "
-                f"can be asked about any applicant; leave mixture out."
+                f"{{option}} needs stored policies, and {whose} has none; leave it out.",
+                option="mixture",
             )
         return decision_log_of(
             self.reader, self.settings, history=history, groups=groups, mean_acceptance=mean
@@ -1086,8 +1083,7 @@ def _unfitted_copy(classifier: Any) -> Any:
     seed = getattr(classifier, "random_state", None)
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise InputError(
-            f"random_state must be a whole number in a ledger, so that decisions can be "
-            f"recomputed from the record, got {seed!r}; choose one."
+            f"random_state must be a whole number in a ledger, got {seed!r}; choose one."
         )
     return clone(classifier)
 
@@ -1142,16 +1138,11 @@ def _past_outcomes(
     """Return who was accepted in a history, the outcomes, and the labels of good and bad."""
     labels = fitted.classes_.tolist()
     if len(labels) != 2:
-        raise InputError(
-            f"a ledger stores outcomes as good or bad, and these are {labels}; merge them into "
-            f"two, or decide without a ledger."
-        )
+        raise InputError(f"a ledger needs two outcomes, got {labels}; merge some.")
     decisions = list(getattr(fitted, "decisions_", ()))
     if len(decisions) > 2:
         raise InputError(
-            f"a ledger stores whether an applicant was accepted, and this classifier decides "
-            f"between {', '.join(map(str, decisions))}; leave two decisions, or decide without a "
-            f"ledger."
+            f"a ledger needs two decisions, got {', '.join(map(str, decisions))}; leave out some."
         )
     fitted._intake.check_good()
     good = good_outcome(labels, fitted.pos_label)
@@ -1190,7 +1181,7 @@ def _held_up(classifier: Any) -> list[dict[str, Any]]:
 
 def _check_name(what: str, name: Any) -> None:
     if name is not None and (not isinstance(name, str) or not name.strip()):
-        raise InputError(f"{what} must be text with letters, got {name!r}; take another.")
+        raise InputError(f"{what} must be text, got {name!r}; take another.")
 
 
 def _check_size(X: Any) -> None:
@@ -1205,18 +1196,14 @@ def _check_width(encoded: EncodedFeatures, classifier: Any) -> None:
     width = getattr(classifier, "n_features_in_", encoded.X.shape[1])
     if encoded.X.shape[1] != width:
         raise InputError(
-            f"X must have {width} columns, as the history had, got {encoded.X.shape[1]}; select "
-            f"them."
+            f"X must have {width} columns, as the history had, got {encoded.X.shape[1]}."
         )
 
 
 def _check_new_name(what: str, name: str | None) -> None:
     """Raise if a new entry has a name that an unnamed entry may have."""
     if name is not None and re.fullmatch(r"#\d+", name):
-        raise InputError(
-            f"{what} must not be # and a number, since unnamed entries are called so, got "
-            f"{name!r}; take another."
-        )
+        raise InputError(f"{what} must not be # and a number, got {name!r}; take another.")
 
 
 def _new_ids(ids: Any, n: int) -> NDArray[Any] | None:
@@ -1268,29 +1255,27 @@ def _check_same_batch(
     entry: Entry, people: PeopleRows, encoded: EncodedFeatures, groups: list[str] | None, ids: Any
 ) -> None:
     """Raise unless the batch that was sent is the recorded one, and nothing of it was erased."""
-    different = f"a batch was recorded under the name {entry.key!r} with other content"
-    advice = "nothing was decided, send the recorded batch or take another name"
-    if len(people) != len(encoded):
-        raise InputError(
-            f"{different}, {len(people)} applicants instead of {len(encoded)}; {advice}."
-        )
-    sent: list[Sequence[Any]] = [encoded.numbers, encoded.texts]
-    stored: list[Sequence[Any]] = [people.numbers, people.texts]
-    if ids is not None:
-        sent.append(list(map(str, as_ids(ids, len(encoded)).tolist())))
-        stored.append(people.applications)
-    nothing = [None] * len(people)
-    sent.append(nothing if groups is None else groups)
-    stored.append(nothing if people.groups is None else people.groups)
     erased = erased_rows(people)
-    rows = zip(zip(*sent, strict=True), zip(*stored, strict=True), erased, strict=True)
-    for at, (new, old, gone) in enumerate(rows):
-        if new != old and not gone:
-            raise InputError(f"{different}, first in row {at}, counted from 0; {advice}.")
+    if len(people) == len(encoded):
+        sent: list[Sequence[Any]] = [encoded.numbers, encoded.texts]
+        stored: list[Sequence[Any]] = [people.numbers, people.texts]
+        if ids is not None:
+            sent.append(list(map(str, as_ids(ids, len(encoded)).tolist())))
+            stored.append(people.applications)
+        nothing = [None] * len(people)
+        sent.append(groups or nothing)
+        stored.append(people.groups or nothing)
+        rows = zip(zip(*sent, strict=True), zip(*stored, strict=True), erased, strict=True)
+        different = any(new != old and not gone for new, old, gone in rows)
+    if len(people) != len(encoded) or different:
+        raise InputError(
+            f"batch {entry.key!r} is recorded with other applicants ({len(people)}); send it as "
+            f"recorded, or take another name.",
+            option="batch",
+        )
     if erased.any():
         raise InputError(
-            f"{erased.sum()} of the {len(people)} applicants of the batch {entry.key!r} are "
-            f"erased, so it cannot be answered from the record again; fairchance export has its "
-            f"decisions, without the names of the erased, and new applicants go into a batch with "
-            f"another name."
+            f"batch {entry.key!r} has {erased.sum()} erased applicants and cannot be answered "
+            f"again; export its decisions, and send others under another name.",
+            option="batch",
         )

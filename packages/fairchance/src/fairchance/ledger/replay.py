@@ -77,8 +77,8 @@ class State:
         facts, decided = reader.facts(entry), None
         if facts.people is not None and erased_rows(facts.people).any():
             raise LedgerError(
-                f"applicants of entry {entry.number} ({entry.kind}) were erased, and there is no "
-                f"later stored state from which the program could continue; verify the ledger."
+                f"entry {entry.number} ({entry.kind}) has erased applicants, and no later state is "
+                f"stored; verify the ledger."
             )
         with _silent():
             if entry.kind == "history":

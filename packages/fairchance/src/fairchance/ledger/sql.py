@@ -139,7 +139,7 @@ class SqlLedger:
         if len(names) == 1:
             return names[0]
         if not names:
-            raise LedgerError("the ledger has no program; fairchance init starts one.")
+            raise LedgerError("the ledger has no program; start one.")
         raise LedgerError(
             f"the ledger has {len(names)} programs, {', '.join(map(repr, names))}; choose one with "
             f"{{option}}.",
@@ -155,10 +155,7 @@ class SqlLedger:
                 connection.execute(sa.text("LOCK TABLE programs IN SHARE ROW EXCLUSIVE MODE"))
             named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
             if connection.execute(named).first() is not None:
-                raise InputError(
-                    f"there is a program called {name!r} in this ledger already; open it, or "
-                    f"choose another name."
-                )
+                raise InputError(f"the ledger has a program {name!r} already; choose another name.")
             new = schema.programs.insert().values(name=name).returning(schema.programs.c.program)
             number = connection.execute(new).scalar_one()
             yield Writer(connection, number, name, self.clock)
@@ -238,8 +235,9 @@ class SqlLedger:
         if number is None:
             known = ", ".join(map(repr, _program_names(connection)))
             raise LedgerError(
-                f"there is no program called {name!r} in this ledger, which has {known or 'none'}; "
-                f"{'name one of these or ' if known else ''}create it."
+                f"the ledger has no program {name!r} (it has {known or 'none'}); choose another "
+                f"with {{option}}.",
+                option="program",
             )
         return int(number)
 
@@ -637,8 +635,8 @@ class Writer(Reader):
         line = (kind, key, at, by, to_json(header | {"rows": places}))
         if len(line[-1]) > LONGEST_JSON:
             raise InputError(
-                f"an entry says at most {LONGEST_JSON:,} characters about itself, got "
-                f"{len(line[-1]):,}; nothing was recorded, name fewer applicants at once."
+                f"an entry's header has at most {LONGEST_JSON:,} characters, got "
+                f"{len(line[-1]):,}; name fewer applicants at once."
             )
         own_hash = entry_hash(self._name, number, line, content, previous)
         entry = Entry(number, *line, content, previous, own_hash)
@@ -679,8 +677,7 @@ class Writer(Reader):
         check_name("a key", key)
         if self.entry(kind, key) is not None:
             raise InputError(
-                f"the program {self._name!r} has an entry of kind {kind!r} with the key {key!r} "
-                f"already, and entries never change; choose another key."
+                f"the program {self._name!r} has a {kind} {key!r} already; choose another key."
             )
 
     def _check_outcomes(self, kind: str, outcomes: OutcomeRows) -> None:
@@ -694,21 +691,13 @@ class Writer(Reader):
         if wrong.size:
             raise UnknownIdError(
                 f"{wrong.size} of {standing.persons.size} applicants are not accepted, first "
-                f"number {standing.persons[wrong[0]]}, and outcomes are known for accepted "
-                f"applicants only; nothing was recorded, remove them."
+                f"number {standing.persons[wrong[0]]}; remove them."
             )
         observed = np.array([state is not None for state in standing.states], np.bool_)
         wrong = np.flatnonzero(~observed if kind == "correction" else observed)
         if wrong.size:
-            has, do = (
-                ("no outcome yet", "record it first")
-                if kind == "correction"
-                else ("an outcome already", "record a correction")
-            )
-            raise InputError(
-                f"applicant number {standing.persons[wrong[0]]} has {has}; nothing was recorded, "
-                f"{do}."
-            )
+            has = "no outcome to correct" if kind == "correction" else "an outcome already"
+            raise InputError(f"applicant number {standing.persons[wrong[0]]} has {has}.")
 
     def _insert_people(self, first: int, rows: StoredRows) -> None:
         driver: Any = self._connection.dialect
@@ -726,8 +715,7 @@ class Writer(Reader):
                 name, where = self._first_known(names, first), "in the ledger already"
             who = "an applicant of this batch" if name is None else f"the application {name!r}"
             raise InputError(
-                f"{who} is {where}; nothing was recorded, give an applicant who applies again a "
-                f"new id, or verify the ledger if none does."
+                f"{who} is {where}; an applicant who applies again needs a new id."
             ) from error
 
     def _first_known(self, names: Sequence[str], first: int) -> str | None:
@@ -1101,10 +1089,7 @@ def _check_lengths(facts: Facts) -> None:
         }
         if len({*lengths.values()}) > 1:
             listed = ", ".join(f"{name} {n}" for name, n in lengths.items())
-            raise InputError(
-                f"columns of one kind of rows must have one length, got {listed}; nothing was "
-                f"recorded, give one value per row."
-            )
+            raise InputError(f"columns must have one length, got {listed}; give one value per row.")
 
 
 def _check_once(persons: Ints) -> None:

@@ -121,8 +121,8 @@ def loads(
         manifest = json.loads(files["manifest.json"])
         if manifest["format"] != FORMAT:
             raise InputError(
-                f"{name} has format {manifest['format']} and this version reads {FORMAT}; it was "
-                f"written by fairchance {manifest['fairchance']}, so use that version."
+                f"{name} has format {manifest['format']}, not {FORMAT}; read it with fairchance "
+                f"{manifest['fairchance']}."
             )
         own = {kind.__name__: kind for kind in types}
         named = {entry["type"] for entry in manifest["objects"] if "type" in entry}
@@ -136,7 +136,7 @@ def loads(
     except Exception as error:  # zip, json, numpy, arrow and skops raise all kinds on damaged bytes
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(
-            f"{name} is not a file written by fairchance.save, or it is damaged ({why})."
+            f"{name} is no file of fairchance.save, or it is damaged ({why})."
         ) from error
     if not isinstance(value, holds):
         kind = "classifier" if holds is DecidingClassifier else holds.__name__
@@ -196,9 +196,7 @@ class _Writer:
         elif isinstance(value, BaseEstimator) and not isinstance(value, tuple(SAVED.values())):
             self.objects[position] = {"skops": self._file(dump_estimator(value), "skops")}
         elif not hasattr(value, "__dict__") or callable(value):
-            raise InputError(
-                f"{value!r} cannot be saved; use a number, or an instance of a class, in its place."
-            )
+            raise InputError(f"{value!r} cannot be saved; use a number or an instance of a class.")
         else:
             state = (value.__getstate__() or {}).items()
             fields = {
@@ -276,8 +274,9 @@ class _Reader:
             return table.to_polars() if entry["backend"] == "polars" else table.to_native()
         if entry["type"] not in self._types:
             raise InputError(
-                f"the file contains the type {entry['type']!r}; pass it in types= if it is yours, "
-                f"or install the package that has it, such as fairchance-lab."
+                f"the file contains the type {entry['type']!r}; pass it as {{option}}, or install "
+                f"its package.",
+                option="types",
             )
         kind: Any = self._types[entry["type"]]
         made = self._made[position] = kind.__new__(kind)
@@ -306,8 +305,8 @@ def load_estimator(content: bytes, trusted: Iterable[str] = ()) -> Any:
     used = set(_skops().get_untrusted_types(data=content))
     if used - allowed:
         raise UntrustedError(
-            f"a stored estimator contains types that are not trusted yet: "
-            f"{', '.join(sorted(used - allowed))}; pass those you trust as {{option}}.",
+            f"a stored estimator contains {', '.join(sorted(used - allowed))}; pass the types that "
+            f"you trust as {{option}}.",
             option="trusted",
         )
     made = _skops().loads(content, trusted=sorted(used))
@@ -374,8 +373,8 @@ def _check_reads_no_file(parts: Iterable[Any]) -> None:
             for name, value in tried
         ):
             raise UntrustedError(
-                f"a stored estimator must not read files, and {type(part).__name__} would, because "
-                f"of its {_CACHE} or {_SOURCE}; leave that out."
+                f"a stored estimator must not read files, got {type(part).__name__} with "
+                f"{_CACHE} or {_SOURCE}; leave that out."
             )
 
 

@@ -22,11 +22,11 @@ from fairchance.ledger.chain import (
     personal_digests,
 )
 from fairchance.ledger.sql import Reader
+from fairchance.words import first_of
 
 __all__ = ["entry_problem"]
 
 _SIZE = len(NOTHING)
-_NAMED = 5  # rows in a message
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 100
 
@@ -44,11 +44,11 @@ def entry_problem(reader: Reader, entry: Entry, previous: bytes) -> str | None:
         The hash of the entry before, which was checked already.
     """
     if entry.previous != previous:
-        return "it does not follow from the entry before"
+        return "it follows another entry"
     line = (entry.kind, entry.key, entry.at, entry.by, entry.header)
     program = reader.head().program
     if entry.hash != entry_hash(program, entry.number, line, entry.content, entry.previous):
-        return "its row in table entries was changed"
+        return "its row of entries was changed"
     rows = reader.stored(entry)
     problem = _missing_people(entry, rows)
     if problem is not None:
@@ -70,11 +70,11 @@ def _digest_problem(
     if _is_content(entry, digests, payload_digest):
         return None
     if _is_content(entry, made, payload_digest):
-        return "its row in table row_digests was changed"
+        return "its row of row_digests was changed"
     if isinstance(payload, bytes) and _is_content(entry, digests, sha256(payload).digest()):
-        return "the digest of its payload in table payloads was changed"
+        return "its digest in payloads was changed"
     tables = _changed_tables(digests, made, payload_digest)
-    return f"its rows in table {tables} were changed together with their digests"
+    return f"rows and digests were changed together in {tables}"
 
 
 def _is_content(entry: Entry, digests: RowDigests, payload: Any) -> bool:
@@ -106,12 +106,10 @@ def _missing_people(entry: Entry, rows: StoredRows) -> str | None:
         ("group_values", rows.group_values["person"], expected if has_groups else []),
     ):
         if list(persons) != wanted:
-            extra = [person for person in persons if person not in set(wanted)]
-            missing = sorted(set(wanted) - {*persons})
-            what = (
-                f"person {missing[0]} is missing" if missing else f"person {extra[0]!r} was added"
-            )
-            return f"table {table} has {len(persons)} of {len(wanted)} rows, and {what}"
+            missing, extra = sorted({*wanted} - {*persons}), {*persons} - {*wanted}
+            if missing:
+                return f"person {missing[0]} is missing in {table}"
+            return f"person {min(extra, key=str)!r} was added to {table}"
     return None
 
 
@@ -120,11 +118,11 @@ def _payload_problem(
 ) -> str | None:
     if payload is None and digest is not None:
         if entry.kind != "snapshot" or entry.number in reader.kept_states():
-            return "its payload is gone from table payloads, and nothing recorded explains it"
+            return "its payload is missing in payloads"
     elif payload is not None and (
         not isinstance(payload, bytes) or sha256(payload).digest() != digest
     ):
-        return "its payload in table payloads was changed"
+        return "its content in payloads was changed"
     return None
 
 
@@ -145,10 +143,9 @@ def _people_problem(
         person = persons[row]
         if person in erased:
             if any(value is not None for value in values):
-                return f"person {person} was erased, and has personal data in table people"
+                return f"person {person} was erased and is in people or group_values"
         elif None in (people["salt"][row], people["application"][row]):
-            name = people["application"][row]
-            return f"{_unproved(person, name)} lacks personal data, and no erasure explains it"
+            return f"person {person} has no data in people and no erasure"
         elif personal[row] != people["personal"][row]:
             changed.append(row)
     other = _other_rows(digests.decisions, made.decisions)
@@ -158,14 +155,13 @@ def _people_problem(
         with_own = digests_of(replace(rows, people={**people, "personal": personal}))
         is_digest = row not in _other_rows(digests.decisions, with_own.decisions)
         what = "the personal digest of" if is_digest else "the decision on"
-        who = _proved(persons[row], people["application"][row])
-        return f"{what} {who} in table people was changed{_more(persons[at] for at in others)}"
+        who = _called(persons[row], people["application"][row])
+        return f"{what} {who} in people was changed{_more(persons[at] for at in others)}"
     if changed:
         row, *others = changed
         tables = "people or group_values" if groups["person"] else "people"
         more = _more(persons[at] for at in others)
-        who = _unproved(persons[row], people["application"][row])
-        return f"personal data of {who} in table {tables} were changed{more}"
+        return f"data of person {persons[row]} in {tables} were changed{more}"
     return None
 
 
@@ -181,17 +177,12 @@ def _other_problems(
         known = {*before}
         new = [person for person, digest in zip(persons, after, strict=True) if digest not in known]
         if not new:
-            n, wanted = len(after), len(before)
-            place = next(at for at in range(wanted) if at >= n or after[at] != before[at])
-            after_whom = f"after person {persons[place - 1]}" if place else "at the beginning"
-            yield f"table {table} has {n} of its {wanted} rows, and one is missing {after_whom}"
+            yield f"{table} has {len(after)} rows instead of {len(before)}"
             continue
         person, *others = new
-        how = "was changed" if len(before) == len(after) else "was added"
-        if len(after) < len(before):
-            how = "was changed, and others were removed"
-        who = _named(reader, person)
-        yield f"the {table.removesuffix('s')} of {who} in table {table} {how}{_more(others)}"
+        how = "added" if len(after) > len(before) else "changed"
+        name = reader.names(np.array([person]))[0] if isinstance(person, int) else None
+        yield f"{_called(person, name)} was {how} in {table}{_more(others)}"
 
 
 def _other_rows(stored: bytes | None, made: bytes | None) -> list[int]:
@@ -210,31 +201,13 @@ def _more(persons: Iterable[int]) -> str:
     Examples
     --------
     >>> _more([7, 9])
-    ', and so were 2 other rows (persons 7, 9)'
+    ', also of: 7 and 9'
     """
-    numbers = [*persons]
-    if not numbers:
-        return ""
-    listed = ", ".join(map(str, numbers[:_NAMED])) + (" ..." if len(numbers) > _NAMED else "")
-    if len(numbers) == 1:
-        return f", and so was 1 other row (person {listed})"
-    return f", and so were {len(numbers):,} other rows (persons {listed})"
+    numbers = [*map(str, persons)]
+    return f", also of: {first_of(numbers)}" if numbers else ""
 
 
-def _named(reader: Reader, person: Any) -> str:
-    name = None
-    if isinstance(person, int):
-        (name,) = reader.names(np.array([person]))
-    return _proved(person, name)
-
-
-def _proved(person: Any, application: Any) -> str:
+def _called(person: Any, application: Any) -> str:
     """Return what messages call an applicant whose name matches its digest, or was erased."""
     number = f"person {_SHORT.repr(person)}"
     return number if application is None else f"application {_SHORT.repr(application)} ({number})"
-
-
-def _unproved(person: Any, application: Any) -> str:
-    """Return what messages call an applicant whose name may have been changed."""
-    number = f"person {person}"
-    return number if application is None else f"{number} (now named {_SHORT.repr(application)})"

@@ -214,8 +214,7 @@ class _Walk:
         people = entry.people_range
         if people.start != self._n_people:
             raise MismatchError(
-                f"{describe(entry)}: its applicants begin at number {people.start}, and those "
-                f"before end at {self._n_people}."
+                f"{describe(entry)}: its applicants begin at {people.start}, not {self._n_people}."
             )
         self._n_people = people.stop
         try:
@@ -229,8 +228,7 @@ class _Walk:
         kept = self._checkpoint
         if kept is not None and kept.number == number and kept.hash != entry.hash:
             raise MismatchError(
-                f"{describe(entry)}: its hash differs from the checkpoint, so this entry or one "
-                f"before it was rewritten."
+                f"{describe(entry)}: it or an entry before differs from the checkpoint."
             )
 
     def end(self) -> None:
@@ -240,8 +238,8 @@ class _Walk:
         kept = self._checkpoint
         if kept is not None and kept.number > self.head.number:
             raise MismatchError(
-                f"the checkpoint is of entry {kept.number} of {kept.program!r}, and the chain of "
-                f"{self._program!r} ends at {self.head.number}."
+                f"the checkpoint is of entry {kept.number}, and the chain ends at "
+                f"{self.head.number}."
             )
         stray = self._reader.uncovered()
         if stray is not None:
