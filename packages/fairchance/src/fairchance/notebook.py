@@ -12,7 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar, overload
 
 from fairchance.errors import visible
-from fairchance.words import amount, counted, percent, rounds, share
+from fairchance.words import amount, audits, counted, percent, rounds, share
 from fairchance.words.batches import unlike_words
 
 if TYPE_CHECKING:
@@ -263,6 +263,9 @@ VIEWS: dict[str, Callable[[Any], View]] = {
     "Round": _round,
     "CertifiedRound": _certified_round,
     "Note": lambda note: View(rounds.note_text(note)),
+    "Evaluation": lambda one: View(*audits.evaluation_view(one)),
+    "GroupAudit": lambda audit: View(*audits.groups_view(audit)),
+    "UnknownMap": lambda found: View(*audits.unknown_view(found)),
 }
 # The rows of tables of records: what readers see, by the titles of columns.
 ROWS: dict[str, Callable[[Any], dict[str, Any]]] = {

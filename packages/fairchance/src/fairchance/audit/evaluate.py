@@ -28,7 +28,7 @@ from fairchance.audit.rates import Judgement, group_errors, judge_ends
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
 from fairchance.frames import to_frame
-from fairchance.notebook import in_words
+from fairchance.notebook import Displayed
 from fairchance.words import audits as words
 
 __all__ = ["NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate", "Evaluation", "Gap", "Measured"]
@@ -190,7 +190,7 @@ class Sensitivity:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Displayed):
     """How a policy would have done on logged decisions.
 
     Attributes
@@ -290,10 +290,6 @@ class Evaluation:
     def to_frame(self, backend: str | None = None) -> Any:
         """Return all estimates as a frame of the log's kind, or of a named kind."""
         return to_frame(self.columns(), self.backend if backend is None else backend)
-
-    def _repr_html_(self) -> str:
-        lead, notes, titles, rows = words.evaluation_view(self)
-        return in_words(lead, *notes, titles=titles, rows=rows)
 
 
 def find_measured(rows: Sequence[Any], measure: str, group: str, attribute: str) -> Any:

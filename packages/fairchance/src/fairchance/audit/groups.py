@@ -78,7 +78,7 @@ from fairchance.audit.log import DecisionLog
 from fairchance.audit.policies import Chances
 from fairchance.audit.rates import Rate, compare_rates, rate_of
 from fairchance.frames import to_frame
-from fairchance.notebook import in_words
+from fairchance.notebook import Displayed
 from fairchance.words import audits as words
 
 __all__ = ["GroupAudit", "GroupFinding", "GroupMeasure", "groups", "tpr_bounds", "with_rates"]
@@ -180,7 +180,7 @@ class GroupFinding:
 
 
 @dataclass(frozen=True)
-class GroupAudit:
+class GroupAudit(Displayed):
     """What a log says about groups.
 
     Attributes
@@ -229,10 +229,6 @@ class GroupAudit:
     def to_frame(self, backend: str | None = None) -> Any:
         """Return all values as a frame of the log's kind, or of a named kind."""
         return to_frame(self.columns(), self.backend if backend is None else backend)
-
-    def _repr_html_(self) -> str:
-        lead, notes, titles, rows = words.groups_view(self)
-        return in_words(lead, *notes, titles=titles, rows=rows)
 
 
 def groups(log: DecisionLog, *, confidence: float = 0.95, pending: Pending = "cut") -> GroupAudit:

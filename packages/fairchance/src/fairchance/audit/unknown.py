@@ -29,7 +29,7 @@ from fairchance.audit.log import DecisionLog
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
 from fairchance.frames import to_frame
-from fairchance.notebook import in_words
+from fairchance.notebook import Displayed
 from fairchance.people.columns import TableColumn
 from fairchance.words import audits as words
 
@@ -144,7 +144,7 @@ class UnknownSlice:
 
 
 @dataclass(frozen=True)
-class UnknownMap:
+class UnknownMap(Displayed):
     """The map of applicants that a log says nothing about.
 
     Attributes
@@ -194,10 +194,6 @@ class UnknownMap:
     def to_frame(self, backend: str | None = None) -> Any:
         """Return all slices as a frame of the log's kind, or of a named kind."""
         return to_frame(self.columns(), self.backend if backend is None else backend)
-
-    def _repr_html_(self) -> str:
-        lead, notes, titles, rows = words.unknown_view(self)
-        return in_words(lead, *notes, titles=titles, rows=rows)
 
 
 def unknown(

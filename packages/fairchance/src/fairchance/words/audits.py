@@ -19,8 +19,8 @@ __all__ += ["evaluation_view", "finding", "gap", "group_cells", "groups_verdict"
 __all__ += ["measured_range", "measured_value", "remarks", "rounds_of", "shown", "shown_range"]
 __all__ += ["unknown_verdict", "unknown_view"]
 
-# A sentence in bold, notes, and the titles and rows of a table.
-View = tuple[str, Iterable[str], Sequence[str], Iterable[Sequence[Any]]]
+# What ``notebook.View`` has: a sentence, notes, and the titles and rows of a table.
+_Parts = tuple[str, Iterable[str], Sequence[str], Iterable[Sequence[Any]]]
 
 MEASURES = {
     "selection_rate": "accepted",
@@ -177,7 +177,7 @@ def evaluation_verdict(one: Evaluation) -> str:
     return " ".join(filter(None, parts))
 
 
-def evaluation_view(one: Evaluation) -> View:
+def evaluation_view(one: Evaluation) -> _Parts:
     """Return what a notebook shows of an evaluation."""
     titles = ["", "estimate", "interval at all times", "if uncovered are best, worst"]
     rows = [
@@ -283,7 +283,7 @@ def groups_verdict(audit: GroupAudit) -> str:
     return " ".join([f"{recorded}; among all applicants {corrected}.", *sentences])
 
 
-def groups_view(audit: GroupAudit) -> View:
+def groups_view(audit: GroupAudit) -> _Parts:
     """Return what a notebook shows of groups."""
     titles = ["", "recorded", "corrected", "interval at all times", "without assumptions"]
     rows = [
@@ -374,7 +374,7 @@ def _unknown(found: UnknownMap) -> Iterator[str]:
         yield f"In known slices, {counted(hidden, 'applicant')} had no chance of acceptance."
 
 
-def unknown_view(found: UnknownMap) -> View:
+def unknown_view(found: UnknownMap) -> _Parts:
     """Return what a notebook shows of unknown applicants."""
     titles = ["slice", "", "applicants", "chance", "accepted", "outcomes", "needed", "at most"]
     rows = [
