@@ -4,6 +4,8 @@ BIN := .venv/bin
 # One thread each: two BLAS threads on a busy machine are many times slower than one.
 export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1
+# Compiled modules are kept: otherwise every process that a test starts compiles them again.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: demo german test test-product test-lab test-long floors browser tutorial bench size lint clean
 
