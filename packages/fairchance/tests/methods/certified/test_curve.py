@@ -90,7 +90,7 @@ def test_decisions_do_not_depend_on_other_bounds(monkeypatch):
 
 def test_null_points_are_seldom_certified():
     """All policies break two thirds of α and keep α; a false alarm has probability 0.001."""
-    population, runs = Flat(fdr=2 / 3 * ALPHA + 0.0005), 30
+    population, runs = Flat(fdr=2 / 3 * ALPHA + 0.0005), 16
     found = np.zeros(5)
     for rng in rngs(51, runs):
         classifier = start(population, rng, horizon=12, learner=QUICK)

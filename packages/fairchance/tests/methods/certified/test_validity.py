@@ -63,9 +63,11 @@ def violating_runs(method, **options):
     return count
 
 
-def test_certified_rounds_keep_the_bound():
+@pytest.mark.parametrize("learner", [QUICK, pytest.param(None, marks=pytest.mark.long)])
+def test_certified_rounds_keep_the_bound(learner):
     """Fails if the exact binomial rejects a rate of δ, at a false-alarm rate of 0.05."""
-    assert not too_many(violating_runs(CertifiedClassifier), CONTROL_RUNS, DELTA, false_alarm=0.05)
+    violating = violating_runs(CertifiedClassifier, learner=learner)
+    assert not too_many(violating, CONTROL_RUNS, DELTA, false_alarm=0.05)
 
 
 @pytest.mark.parametrize("broken", [PlugIn, WeightsDropped, HistoryTrusted])
