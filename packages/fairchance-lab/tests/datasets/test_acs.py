@@ -62,34 +62,20 @@ def test_environment_variable_names_the_folder(put, persons, monkeypatch):
     check_race(load_acs_income("ca", 2019, download=False))
 
 
-def test_gender_keeps_white_and_black_people_unless_everyone(put, persons):
+def test_gender_keeps_white_and_black_people(put, persons):
     data = put("psam_p06.csv", persons())
     table = load_acs_income("CA", 2019, group="gender", data=data)
     assert table.group.tolist() == ["female", "male", "male", "female"]
     assert table.unscaled == ("SEX",)
-    everyone = load_acs_income("CA", 2019, group="gender", everyone=True, data=data)
-    assert everyone.group.tolist() == ["female", "male", "male", "male", "female"]
-    assert "people of every race" in everyone.source
-    with pytest.raises(InputError, match=r"^everyone=True .* needs group='gender', got"):
-        load_acs_income("CA", 2019, everyone=True, data=data)
 
 
-def test_adults_only(put, persons):
-    data = put("psam_p06.csv", persons())
-    table = load_acs_income("CA", 2019, adults_only=True, data=data)
-    assert table.X[:, 0].tolist() == [40, 30]
-    assert "; only AGEP > 16 and PINCP > 100 and WKHP > 0 and PWGTP >= 1;" in table.source
-
-
-def test_several_states_and_the_5_year_horizon(put, persons):
-    folder = "2021/5-Year"
-    put("psam_p42.csv", persons(2017, "42"), folder)
+def test_several_states(put, persons):
+    folder = "2021/1-Year"
+    put("psam_p42.csv", persons(2021, "42"), folder)
     data = put("psam_p18.csv", persons(2021, "18"), folder)
-    table = load_acs_income(["PA", "IN"], 2021, horizon="5-Year", data=data)
+    table = load_acs_income(["PA", "IN"], 2021, data=data)
     assert len(table) == 8
-    assert table.name == "acs:PA+IN:2021:5-Year"
-    assert "2021 5-Year" in table.source
-    assert "persons of PA, IN;" in table.source
+    assert table.name == "acs:PA+IN:2021"
 
 
 def test_newer_name_of_the_state_column(put, persons):
@@ -100,8 +86,8 @@ def test_newer_name_of_the_state_column(put, persons):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ({"year": 2018}, r"persons of 2019 \(1-Year\), got 2018"),
-        ({"code": "48"}, r"persons of CA \(code 06\), got code 48"),
+        ({"year": 2018}, r"2019.* 2018"),
+        ({"code": "48"}, r"CA .* 48"),
     ],
 )
 def test_rejects_files_of_another_year_or_state(text, message, put, persons):
@@ -113,10 +99,10 @@ def test_rejects_files_of_another_year_or_state(text, message, put, persons):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("PINCP", "OTHER"), "needs the columns 'PINCP or label', got 'AGEP'"),
-        (("RAC1P", "OTHER"), "needs the columns 'RAC1P', got 'AGEP'"),
-        ((",8,,5", ",eight,,5"), "cannot be read as a person file"),
-        (("1,2,60000", "1,3,60000"), "SEX of acs:CA:2019 must be between 1 and 2"),
+        (("PINCP", "OTHER"), "'PINCP or label'"),
+        (("RAC1P", "OTHER"), "'RAC1P'"),
+        ((",8,,5", ",eight,,5"), r"psam_p06\.csv"),
+        (("1,2,60000", "1,3,60000"), "SEX of acs:CA:2019"),
     ],
 )
 def test_rejects_other_files(change, message, put, persons):
@@ -127,9 +113,9 @@ def test_rejects_other_files(change, message, put, persons):
 
 def test_rejects_a_file_without_rows(put, persons):
     data = put("psam_p06.csv", persons().splitlines()[0] + "\n")
-    with pytest.raises(InputError, match="no rows of acs:CA:2019"):
+    with pytest.raises(InputError, match="acs:CA:2019"):
         load_acs_income("CA", 2019, data=data)
-    with pytest.raises(InputError, match="cannot be read as a person file"):
+    with pytest.raises(InputError, match=r"psam_p06\.csv"):
         load_acs_income("CA", 2019, data=put("psam_p06.csv", ""))
 
 
@@ -142,17 +128,17 @@ def test_rejects_a_damaged_zip_file_in_a_folder(put, persons, zipped):
     whole = zipped(persons())
     for content in (b"no zip", whole[:100], damage(whole), zipped("x", name="notes.txt")):
         data = put("csv_pca.zip", content)
-        with pytest.raises(InputError, match=r"csv_pca.zip cannot be read as a person file"):
+        with pytest.raises(InputError, match=r"csv_pca\.zip"):
             load_acs_income("CA", 2019, data=data)
 
 
 @pytest.mark.parametrize(
     ("states", "year", "message"),
     [
-        ("XX", 2019, "state must be the two letters of a state.*got 'XX'"),
-        (["CA", "ca"], 2019, "each once, got 'CA', 'CA'"),
-        ([], 2019, "at least one state.*got none"),
-        ("CA", 1999, "year must be .* got 1999"),
+        ("XX", 2019, "'XX'"),
+        (["CA", "ca"], 2019, "'CA', 'CA'"),
+        ([], 2019, "none"),
+        ("CA", 1999, "1999"),
     ],
 )
 def test_rejects_unknown_states_and_years(states, year, message):
@@ -161,9 +147,7 @@ def test_rejects_unknown_states_and_years(states, year, message):
 
 
 def test_rejects_unknown_options():
-    with pytest.raises(InputError, match="horizon must be one of '1-Year', '5-Year', got '3'"):
-        load_acs_income("CA", 2019, horizon="3")
-    with pytest.raises(InputError, match="group must be one of 'race', 'gender', got 'age'"):
+    with pytest.raises(InputError, match="'race', 'gender', got 'age'"):
         load_acs_income("CA", 2019, group="age")
 
 
@@ -211,11 +195,6 @@ def test_message_without_download():
     assert str(caught.value).endswith(BY_HAND)
 
 
-def test_message_for_2020_which_has_no_1_year_file(bureau):
-    with pytest.raises(UnavailableError, match=r"404 .*no standard 1-Year file for 2020"):
-        load_acs_income("CA", 2020)
-
-
 @pytest.fixture
 def prepared(tmp_path):
     """Return a function that writes a prepared file of four people."""
@@ -249,15 +228,14 @@ def test_prepared_file_with_income(prepared):
 
 
 def test_prepared_file_with_label(prepared):
-    table = load_prepared(prepared(label=[1, 0, 0, 1]), group="gender", adults_only=True, name="x")
-    assert table.outcome.tolist() == [1, 0]
-    assert table.group.tolist() == ["female", "male"]
-    assert "; only AGEP > 16 and WKHP > 0;" in table.source
+    table = load_prepared(prepared(label=[1, 0, 0, 1]), group="gender", name="x")
+    assert table.outcome.tolist() == [1, 0, 0]
+    assert table.group.tolist() == ["female", "male", "male"]
     assert "missing not above" not in table.source
 
 
 def test_prepared_file_without_outcome(prepared):
-    with pytest.raises(InputError, match=r"^acs_four needs the columns 'PINCP or label', got "):
+    with pytest.raises(InputError, match=r"acs_four .*'PINCP or label'"):
         load_prepared(prepared())
 
 

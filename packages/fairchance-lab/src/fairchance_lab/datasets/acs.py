@@ -43,23 +43,14 @@ from fairchance_lab.datasets.reading import (
 __all__ = ["FEATURES", "GROUPS", "PersonFile", "load_acs_income", "load_prepared", "person_files"]
 
 URL = "https://www2.census.gov/programs-surveys/acs/data/pums"
-HORIZONS = ("1-Year", "5-Year")
 
 FEATURES = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "WKHP", "RAC1P", "SEX")
 GROUPS = ("race", "gender")
 
-_COLUMNS = (*FEATURES, "PINCP", "PWGTP", "label")
+_COLUMNS = (*FEATURES, "PINCP", "label")
 _INCOME_LIMIT = 50_000.0
 _PROTECTED = {"race": "RAC1P", "gender": "SEX"}
 _GROUP_NAMES = {"race": ("White", "Black"), "gender": ("male", "female")}
-
-# The filter of ACSIncome (Ding et al., 2021): adults who work and earn.
-_ADULTS = {
-    "AGEP > 16": lambda columns: columns["AGEP"] > 16,
-    "PINCP > 100": lambda columns: columns["PINCP"] > 100,
-    "WKHP > 0": lambda columns: columns["WKHP"] > 0,
-    "PWGTP >= 1": lambda columns: columns["PWGTP"] >= 1,
-}
 
 # States by their two letters, with the Census Bureau's codes.
 _STATES = (
@@ -75,9 +66,6 @@ def load_acs_income(
     year: int,
     *,
     group: str = "race",
-    horizon: str = "1-Year",
-    everyone: bool = False,
-    adults_only: bool = False,
     data: Folder = None,
     download: bool = True,
     progress: Progress | None = None,
@@ -85,7 +73,7 @@ def load_acs_income(
     """Load persons of one or more states as the Census Bureau published them.
 
     The paper's data are ``load_acs_income("CA", 2019)``. The loader searches
-    ``<year>/<horizon>/csv_p<state>.zip`` (or ``psam_p<code>.csv``) in ``data``, in FAIRCHANCE_DATA
+    ``<year>/1-Year/csv_p<state>.zip`` (or ``psam_p<code>.csv``) in ``data``, in FAIRCHANCE_DATA
     and in the cache. A file that is in none of them is downloaded into the cache.
 
     Parameters
@@ -96,13 +84,6 @@ def load_acs_income(
         Year of the release.
     group
         ``"race"`` (White, Black) or ``"gender"`` (male, female).
-    horizon
-        ``"1-Year"`` or ``"5-Year"``.
-    everyone
-        For gender, keep people of every race, as the paper's released code does; the paper's text
-        keeps White and Black people.
-    adults_only
-        Apply the filter of ACSIncome, which the paper does not.
     data
         A folder to search first.
     download
@@ -110,20 +91,18 @@ def load_acs_income(
     progress
         Called with bytes done and bytes in total of each file.
     """
-    files = person_files(states, year, horizon)
-    _check_group(group, everyone)
+    files = person_files(states, year)
+    check_choice("group", group, GROUPS)
     paths = [file.get(data, download, progress) for file in files]
     wanted = [column for column in _COLUMNS if column != "label"]
     parts = [_read_persons(file, path, wanted) for file, path in zip(files, paths, strict=True)]
     names = [file.state for file in files]
     return _income_table(
         _concatenate(parts),
-        name=f"acs:{'+'.join(names)}:{year}" + f":{horizon}" * (horizon != "1-Year"),
-        persons=f"American Community Survey {year} {horizon} public use microdata, US Census Bureau"
+        name=f"acs:{'+'.join(names)}:{year}",
+        persons=f"American Community Survey {year} 1-Year public use microdata, US Census Bureau"
         f", public domain: persons of {', '.join(names)}",
         group=group,
-        everyone=everyone,
-        adults_only=adults_only,
     )
 
 
@@ -133,8 +112,6 @@ def load_prepared(
     name: str | None = None,
     persons: str | None = None,
     group: str = "race",
-    everyone: bool = False,
-    adults_only: bool = False,
 ) -> Table:
     """Load persons from one prepared file, with ``PINCP`` or ``label`` for the outcome.
 
@@ -146,11 +123,11 @@ def load_prepared(
         Name of the table; by default the file's.
     persons
         Description of the persons and their source; by default the file's name.
-    group, everyone, adults_only
+    group
         As in `load_acs_income`.
     """
     path = Path(path)
-    _check_group(group, everyone)
+    check_choice("group", group, GROUPS)
     present = set(read_names(path))
     wanted = [column for column in _COLUMNS if column in present]
     table = read_columns(path, wanted)
@@ -159,14 +136,10 @@ def load_prepared(
         name=name or path.stem,
         persons=persons or f"Persons of the American Community Survey in the file {path.name}",
         group=group,
-        everyone=everyone,
-        adults_only=adults_only,
     )
 
 
-def person_files(
-    states: str | Sequence[str], year: int, horizon: str = "1-Year"
-) -> list[PersonFile]:
+def person_files(states: str | Sequence[str], year: int) -> list[PersonFile]:
     """Return the files that hold the persons of some states.
 
     Examples
@@ -179,7 +152,7 @@ def person_files(
         raise InputError(
             f"states must name at least one state, each once, got {listed(letters) or 'none'}."
         )
-    return [PersonFile(state, year, horizon) for state in letters]
+    return [PersonFile(state, year) for state in letters]
 
 
 @dataclass(frozen=True)
@@ -197,17 +170,12 @@ class PersonFile:
 
     state: str
     year: int
-    horizon: str = "1-Year"
 
     def __post_init__(self) -> None:
         if self.state not in _STATE_CODES:
-            raise InputError(
-                f"state must be the two letters of a state, DC or PR, such as 'CA', "
-                f"got {self.state!r}."
-            )
+            raise InputError(f"state must be two letters, such as 'CA', got {self.state!r}.")
         if not isinstance(self.year, int) or not 2005 <= self.year <= 2100:
             raise InputError(f"year must be a whole number from 2005 on, got {self.year!r}.")
-        check_choice("horizon", self.horizon, HORIZONS)
 
     @property
     def url(self) -> str:
@@ -220,7 +188,7 @@ class PersonFile:
 
         File names do not contain the year, so the folders above them must.
         """
-        folder, state = f"{self.year}/{self.horizon}", self.state.lower()
+        folder, state = f"{self.year}/1-Year", self.state.lower()
         before_2017 = f"ss{self.year % 100:02d}p{state}.csv"
         return tuple(
             f"{folder}/{name}"
@@ -241,8 +209,6 @@ class PersonFile:
             return path
         if not download:
             raise InputError(f"{self.url} is not on this machine; {by_hand}.")
-        if self.year == 2020 and self.horizon == "1-Year":
-            by_hand = f"the Bureau published no standard 1-Year file for 2020; {by_hand}"
         target = cache_folder() / self.names[0]
         return fetch(
             self.url, target, find_problem=_zip_problem, by_hand=by_hand, progress=progress
@@ -250,19 +216,14 @@ class PersonFile:
 
     def check_row(self, row: dict[str, str], path: Path) -> None:
         """Raise if a file's first row is of another year or state."""
-        # Since 2017 (and in all 5-Year files) a SERIALNO of 13 characters begins with the year.
+        # Since 2017 a SERIALNO of 13 characters begins with the year.
         stamp = re.fullmatch(r"(20\d\d)(\d{9}|[A-Z]{2}\d{7})", row.get("SERIALNO", ""))
-        oldest = self.year - (4 if self.horizon == "5-Year" else 0)
-        if stamp and not oldest <= int(stamp[1]) <= self.year:
+        year = int(stamp[1]) if stamp else self.year
+        code = (row.get("ST") or row.get("STATE") or _STATE_CODES[self.state]).zfill(2)
+        if year != self.year or code != _STATE_CODES[self.state]:
             raise InputError(
-                f"{path} must hold persons of {self.year} ({self.horizon}), got {stamp[1]}; "
-                f"move it into the folder of its year."
-            )
-        code = row.get("ST") or row.get("STATE")
-        if code is not None and code.zfill(2) != _STATE_CODES[self.state]:
-            raise InputError(
-                f"{path} must hold persons of {self.state} (code {_STATE_CODES[self.state]}), got "
-                f"code {code}; rename it after its state."
+                f"{path} must hold persons of {self.state} (code {_STATE_CODES[self.state]}) in "
+                f"{self.year}, got code {code} in {year}; move it."
             )
 
 
@@ -317,23 +278,12 @@ def _concatenate(parts: list[dict[str, Floats]]) -> dict[str, Floats]:
     return {column: np.concatenate([part[column] for part in parts]) for column in columns}
 
 
-def _check_group(group: str, everyone: bool) -> None:
-    check_choice("group", group, GROUPS)
-    if everyone and group == "race":
-        raise InputError(
-            "everyone=True keeps people of every race and needs group='gender', got group='race'; "
-            "race compares White and Black people only."
-        )
-
-
 def _income_table(
     columns: Mapping[str, Floats],
     *,
     name: str,
     persons: str,
     group: str,
-    everyone: bool = False,
-    adults_only: bool = False,
 ) -> Table:
     """Return the table of persons with these survey columns, in which NaN is a missing value.
 
@@ -349,12 +299,9 @@ def _income_table(
     (['White', 'Black'], [1, 0], ('AGEP', 'RAC1P', 'SEX'))
     """
     _check_columns(columns, name)
-    keep = np.ones(columns["SEX"].size, dtype=bool) if everyone else columns["RAC1P"] <= 2
-    rules = [rule for rule in _ADULTS if rule.split()[0] in columns] if adults_only else []
-    for rule in rules:
-        keep &= _ADULTS[rule](columns)
+    keep = columns["RAC1P"] <= 2
     if not keep.any():
-        raise InputError(f"no rows of {name} are left; keep more of them or check the file.")
+        raise InputError(f"{name} has no rows of White or Black people; check the file.")
     features = tuple(feature for feature in FEATURES if feature in columns)
     X = np.empty((int(keep.sum()), len(features)))
     for i, feature in enumerate(features):
@@ -362,7 +309,7 @@ def _income_table(
     first = columns[_PROTECTED[group]][keep] == 1
     return Table(
         name=name,
-        source=_describe(persons, features, rules, everyone=everyone, income="PINCP" in columns),
+        source=_describe(persons, features, income="PINCP" in columns),
         features=features,
         X=X,
         group=np.where(first, *_GROUP_NAMES[group]),
@@ -376,17 +323,10 @@ def _check_columns(columns: Mapping[str, Floats], name: str) -> None:
     needed = [column for column in ("RAC1P", "SEX") if column not in columns]
     needed += [] if "PINCP" in columns or "label" in columns else ["PINCP or label"]
     if needed:
-        raise InputError(
-            f"{name} needs the columns {listed(needed)}, got {listed(columns)}; "
-            f"give a person file of the American Community Survey."
-        )
+        raise InputError(f"{name} needs the columns {listed(needed)}, got {listed(columns)}.")
     for column, most in {"RAC1P": 9, "SEX": 2}.items():
-        wrong = int(np.sum(~((columns[column] >= 1) & (columns[column] <= most))))
-        if wrong:
-            raise InputError(
-                f"{column} of {name} must be between 1 and {most} in every row, got something else "
-                f"in {wrong:,} rows; give a person file of the American Community Survey."
-            )
+        if not ((columns[column] >= 1) & (columns[column] <= most)).all():
+            raise InputError(f"{column} of {name} must be between 1 and {most} in every row.")
 
 
 def _outcome(columns: Mapping[str, Floats]) -> NDArray[np.int8]:
@@ -395,12 +335,9 @@ def _outcome(columns: Mapping[str, Floats]) -> NDArray[np.int8]:
     return above.astype(np.int8)
 
 
-def _describe(
-    persons: str, features: tuple[str, ...], rules: list[str], *, everyone: bool, income: bool
-) -> str:
+def _describe(persons: str, features: tuple[str, ...], *, income: bool) -> str:
     """Return a sentence on the rows of a table and how they were prepared."""
-    parts = [persons, "people of every race" if everyone else "White and Black people (RAC1P 1, 2)"]
-    parts += [f"only {' and '.join(rules)}"] if rules else []
+    parts = [persons, "White and Black people (RAC1P 1, 2)"]
     parts += ["good is an income above 50,000 dollars" + ", missing not above" * income]
     absent = [feature for feature in FEATURES if feature not in features]
     parts += [f"without {', '.join(absent)}, absent from the file"] if absent else []

@@ -1,10 +1,8 @@
-"""Read a table of people from the user's own csv or parquet file."""
+"""Read people from a file of your own: csv or parquet."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,31 +13,26 @@ from fairchance.errors import InputError
 from fairchance.extras import arrow
 from fairchance.simulate.people import Floats, Table
 from fairchance.words import listed
-from fairchance_lab.datasets.reading import (
-    as_floats,
-    check_choice,
-    read_columns,
-    read_names,
-)
+from fairchance_lab.datasets.reading import as_floats, read_columns, read_names
 
-__all__ = ["check_finite", "read_table"]
+__all__ = ["read_table"]
 
-_MOST_VALUES = 200  # of a text column that becomes one-hot features
+_MOST_VALUES = 200  # of a text column, each of which becomes a feature
 
 
 def read_table(
-    path: str | os.PathLike[str],
+    path: str | Path,
     *,
     outcome: str,
     group: str,
     features: Sequence[str] | None = None,
     good: object = None,
     name: str | None = None,
-    unscaled: Sequence[str] = (),
-    categorical: str | None = None,
     missing: float | None = None,
 ) -> Table:
     r"""Read people from a file.
+
+    A text column becomes a 0/1 feature for each of its values.
 
     Parameters
     ----------
@@ -55,15 +48,9 @@ def read_table(
         The good value of the outcome; optional if the values are 0 and 1.
     name
         Name of the table; by default the file's.
-    unscaled
-        Features that are not standardised.
-    categorical
-        ``"one-hot"`` turns a text column into one 0/1 feature for each value; ``"codes"`` numbers
-        its values from 0 in alphabetical order, in one feature that is not standardised; by
-        default text columns are refused.
     missing
-        Number that replaces missing features; by default missing values are refused. A missing
-        text value is 0 in all its one-hot features. Outcome and group are never replaced.
+        Number that replaces missing numbers; by default missing values are refused. A missing text
+        value is 0 in all its features. Outcome and group are never replaced.
 
     Examples
     --------
@@ -76,27 +63,27 @@ def read_table(
     (('income',), [20.0, 40.0, 30.0], [0, 1, 1])
     """
     path = Path(path)
-    check_choice("categorical", categorical, (None, "one-hot", "codes"))
     present = read_names(path)
-    features = _choose_features(features, present, outcome, group)
-    _check_present(path, present, [outcome, group, *features])
-    rows = read_columns(path, list(dict.fromkeys([outcome, group, *features])))
+    chosen = _choose_features(features, present, outcome, group)
+    absent = [column for column in (outcome, group, *chosen) if column not in present]
+    if absent:
+        raise InputError(
+            f"{path.name} has no column {listed(absent)}; its columns are {listed(present)}."
+        )
+    rows = read_columns(path, list(dict.fromkeys([outcome, group, *chosen])))
     if rows.num_rows == 0:
-        raise InputError(f"{path.name} has column names but no rows; give a file with rows.")
+        raise InputError(f"{path.name} has column names but no rows.")
     is_good, good_value = _outcome(rows[outcome], outcome, good)
-    encoder = _Encoder(categorical, missing)
-    X, columns = encoder.encode({feature: rows[feature] for feature in features})
-    coded = [f for f in features if categorical == "codes" and _is_text(f, rows[f])]
+    parts = [_encoded(feature, rows[feature], missing) for feature in chosen]
     return Table(
         name=name or path.name.split(".")[0],
         source=f"{rows.num_rows:,} rows of the file {path.name}; good is {outcome} = {good_value}, "
         f"groups are the values of {group}.",
-        features=tuple(column for made in columns.values() for column in made),
-        X=X,
+        features=tuple(made for names, _ in parts for made in names),
+        X=np.hstack([values for _, values in parts]),
         group=_group(rows[group], group),
         outcome=is_good,
-        unscaled=tuple(dict.fromkeys([*coded, *_unscaled(unscaled, columns)])),
-        group_feature=group if group in features else None,
+        group_feature=group if group in chosen else None,
     )
 
 
@@ -105,48 +92,26 @@ def _choose_features(
 ) -> list[str]:
     if features is None:
         features = [name for name in present if name not in (outcome, group)]
-    if isinstance(features, str) or len(features) == 0:
-        raise InputError(
-            f"features must be a list of at least one column, got {features!r}; "
-            f"columns are {listed(present)}."
-        )
+    if isinstance(features, str) or not features or len(set(features)) < len(features):
+        raise InputError(f"features must be a list of different columns, got {features!r}.")
     if outcome == group or outcome in features:
-        raise InputError(
-            f"the outcome {outcome!r} cannot be the group or a feature; name other columns."
-        )
-    if len(set(features)) < len(features):
-        raise InputError(f"features must name each column once, got {listed(features)}.")
+        raise InputError(f"the outcome {outcome!r} cannot be the group or a feature.")
     return list(features)
-
-
-def _check_present(path: Path, present: list[str], wanted: list[str]) -> None:
-    absent = [name for name in dict.fromkeys(wanted) if name not in present]
-    if absent:
-        raise InputError(
-            f"{path.name} has no column {listed(absent)}; its columns are {listed(present)}."
-        )
 
 
 def _outcome(column: Any, name: str, good: object) -> tuple[NDArray[np.int8], str]:
     """Return 1 for good outcomes, and the good value as text."""
     codes, values = _encode_values(column, name, "outcome")
-    if len(values) != 2:
+    # Values given on a command line are text, also if the column holds numbers.
+    wanted = 1 if good is None and set(values) == {0, 1} else good
+    match = [
+        wanted is not None and (value == wanted or str(value) == str(wanted)) for value in values
+    ]
+    if len(values) != 2 or not any(match):
         shown = listed(values[:5]) + ", …" * (len(values) > 5)
         raise InputError(
-            f"the outcome {name!r} must have exactly two values, got {len(values)}: {shown}; "
-            f"keep the rows of two values or merge values."
-        )
-    if good is None and set(values) != {0, 1}:
-        raise InputError(
-            f"the outcome {name!r} has the values {listed(values)}; name the good one with good=."
-        )
-    # Values given on a command line are text, also if the column holds numbers.
-    wanted = 1 if good is None else good
-    match = [value == wanted or str(value) == str(wanted) for value in values]
-    if not any(match):
-        raise InputError(
-            f"good must be one of the values {listed(values)} of the outcome {name!r}, "
-            f"got {good!r}."
+            f"the outcome {name!r} must have two values, and good= must name the good one, got the "
+            f"values {shown} and good={good!r}."
         )
     position = match.index(True)
     return (codes == position).astype(np.int8), str(values[position])
@@ -155,25 +120,16 @@ def _outcome(column: Any, name: str, good: object) -> tuple[NDArray[np.int8], st
 def _group(column: Any, name: str) -> NDArray[np.str_]:
     codes, values = _encode_values(column, name, "group")
     names = np.array([str(value) for value in values], dtype=np.str_)
-    empty_codes = [i for i, group in enumerate(names) if not group.strip()]
-    if empty_codes:
-        empty = int(np.isin(codes, empty_codes).sum())
-        raise InputError(
-            f"the group {name!r} must not be empty, got {empty:,} rows with an empty group; "
-            f"fill them in or leave the rows out."
-        )
+    if not all(group.strip() for group in names):
+        raise InputError(f"the group {name!r} must not be empty; fill it in or leave rows out.")
     return names[codes]
 
 
 def _encode_values(column: Any, name: str, role: str) -> tuple[NDArray[np.intp], list[Any]]:
     """Return the code of each row's value, and the values; raise if a value is missing."""
-    compute = arrow("compute")
-    lacking = int(compute.sum(compute.is_null(column, nan_is_null=True)).as_py())
+    lacking = _n_missing(column)
     if lacking:
-        raise InputError(
-            f"the {role} {name!r} must not be missing, got {lacking:,} rows without it; "
-            f"fill them in or leave the rows out."
-        )
+        raise InputError(f"the {role} {name!r} is missing in {lacking:,} rows; fill it in.")
     coded = column.combine_chunks()
     if not arrow().types.is_dictionary(coded.type):
         coded = coded.dictionary_encode()
@@ -181,82 +137,35 @@ def _encode_values(column: Any, name: str, role: str) -> tuple[NDArray[np.intp],
     return codes, [coded.dictionary[int(i)].as_py() for i in used]
 
 
-def _unscaled(names: Sequence[str], columns: dict[str, list[str]]) -> tuple[str, ...]:
-    """Return the unscaled features; a text column stands for all features made from it."""
-    known = {feature: [feature] for made in columns.values() for feature in made} | columns
-    unknown = [name for name in names if name not in known]
-    if isinstance(names, str) or unknown:
+def _encoded(name: str, column: Any, missing: float | None) -> tuple[list[str], Floats]:
+    """Return the names and the values of the features that a column becomes."""
+    lacking = _n_missing(column)
+    if lacking and missing is None:
         raise InputError(
-            f"unscaled must be a list of features, out of {listed(columns)}, got {names!r}."
+            f"the feature {name!r} is missing in {lacking:,} rows; fill it in, or give a number "
+            f"that replaces missing values, such as missing = 0.0."
         )
-    return tuple(feature for name in names for feature in known[name])
-
-
-@dataclass(frozen=True)
-class _Encoder:
-    """Turns pyarrow columns into a matrix of numbers.
-
-    Parameters
-    ----------
-    categorical
-        What becomes of a text column, as in `read_table`.
-    missing
-        Number that replaces missing numbers and codes; None refuses missing values.
-    """
-
-    categorical: str | None = None
-    missing: float | None = None
-
-    def encode(self, columns: Mapping[str, Any]) -> tuple[Floats, dict[str, list[str]]]:
-        """Return the matrix, and for each column the names of its features."""
-        if self.missing is not None and not np.isfinite(self.missing):
-            raise InputError(f"missing must be a finite number, got {self.missing!r}.")
-        texts = [name for name, column in columns.items() if _is_text(name, column)]
-        if texts and self.categorical is None:
+    if _is_text(name, column):
+        texts = column.cast(arrow().string())
+        values = sorted(texts.unique().drop_null().to_pylist())
+        if len(values) > _MOST_VALUES:
             raise InputError(
-                f"features must be numbers, and {listed(texts)} hold text; leave them out of "
-                f"features= or encode them with categorical='one-hot' or 'codes'."
+                f"the feature {name!r} has {len(values):,} different values, and at most "
+                f"{_MOST_VALUES} can become features; leave it out or merge values."
             )
-        if self.missing is None:
-            _refuse_missing(columns)
-        one_hot = self.categorical == "one-hot"
-        values = {
-            name: _distinct_values(name, column, _MOST_VALUES if one_hot else None)
-            for name, column in columns.items()
-            if name in texts
-        }
-        features = {
-            name: [f"{name}={value}" for value in values[name]]
-            if name in values and one_hot
-            else [name]
-            for name in columns
-        }
-        return self._matrix(columns, values, sum(map(len, features.values()))), features
+        given = np.array(texts.to_pylist(), dtype=object)
+        found = (given[:, None] == np.array(values, dtype=object)).astype(np.float64)
+        return [f"{name}={value}" for value in values], found
+    numbers = as_floats(column)
+    numbers = np.where(np.isnan(numbers), np.nan if missing is None else missing, numbers)
+    if not np.isfinite(numbers).all():
+        raise InputError(f"the feature {name!r} must be finite; replace infinite values.")
+    return [name], numbers[:, None]
 
-    def _matrix(
-        self, columns: Mapping[str, Any], values: Mapping[str, list[str]], width: int
-    ) -> Floats:
-        compute = arrow("compute")
-        X = np.zeros((len(next(iter(columns.values()))), width))
-        first = 0
-        for name, column in columns.items():
-            known = arrow().array(values.get(name, []), "string")
-            numbers = compute.index_in(_as_text(column), known) if name in values else column
-            if name not in values or self.categorical == "codes":
-                X[:, first] = self._numbers(name, numbers)
-                first += 1
-                continue
-            rows = np.flatnonzero(~compute.is_null(numbers).to_numpy())
-            X[rows, first + numbers.drop_null().to_numpy()] = 1.0
-            first += len(known)
-        return X
 
-    def _numbers(self, name: str, column: Any) -> Floats:
-        numbers = as_floats(column)
-        if self.missing is not None:
-            numbers = np.where(np.isnan(numbers), self.missing, numbers)
-        check_finite(name, numbers, "features=")
-        return numbers
+def _n_missing(column: Any) -> int:
+    compute = arrow("compute")
+    return int(compute.sum(compute.is_null(column, nan_is_null=True)).as_py())
 
 
 def _is_text(name: str, column: Any) -> bool:
@@ -268,55 +177,4 @@ def _is_text(name: str, column: Any) -> bool:
     numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     if types.is_null(kind) or any(is_kind(kind) for is_kind in numbers):
         return False
-    raise InputError(
-        f"the feature {name!r} holds {kind}, and features must be numbers; convert it to "
-        f"numbers or leave it out of features=."
-    )
-
-
-def check_finite(name: str, numbers: Floats, option: str) -> None:
-    """Raise if a feature has infinite values; ``option`` is the option that names features.
-
-    Examples
-    --------
-    >>> check_finite("debt", np.array([1.0, np.inf, -np.inf]), "--features")
-    Traceback (most recent call last):
-        ...
-    fairchance.errors.InputError: the feature 'debt' must be finite, got infinity in 2 rows; replace
-    infinite values, or leave the feature out of --features.
-    """
-    infinite = int(np.isinf(numbers).sum())
-    if infinite:
-        raise InputError(
-            f"the feature {name!r} must be finite, got infinity in {infinite:,} rows; replace "
-            f"infinite values, or leave the feature out of {option}."
-        )
-
-
-def _refuse_missing(columns: Mapping[str, Any]) -> None:
-    compute = arrow("compute")
-    counts = {
-        name: int(compute.sum(compute.is_null(column, nan_is_null=True)).as_py())
-        for name, column in columns.items()
-    }
-    lacking = [f"{name!r} ({count:,} rows)" for name, count in counts.items() if count]
-    if lacking:
-        raise InputError(
-            f"values are missing in the features {', '.join(lacking)}; fill them in, or give a "
-            f"number that replaces them, such as missing=0.0."
-        )
-
-
-def _distinct_values(name: str, column: Any, most: int | None) -> list[str]:
-    values = sorted(_as_text(column).unique().drop_null().to_pylist())
-    if most is not None and len(values) > most:
-        raise InputError(
-            f"the feature {name!r} has {len(values):,} different values, and at most {most} can "
-            f"become features; leave it out of features=, merge values, or use "
-            f"categorical='codes'."
-        )
-    return values
-
-
-def _as_text(column: Any) -> Any:
-    return column.cast(arrow().string())
+    raise InputError(f"the feature {name!r} holds {kind}, and features must be numbers or text.")

@@ -232,7 +232,7 @@ def load_source(
 
 
 def _check_columns(columns: dict[str, Any]) -> dict[str, Any]:
-    known = ("outcome", "group", "features", "good", "unscaled", "categorical", "missing", "name")
+    known = ("outcome", "group", "features", "good", "missing", "name")
     for name in ("outcome", "group"):
         if name not in columns:
             raise InputError(f"columns must name the {name} column of the file, got none.")
