@@ -234,7 +234,7 @@ def test_columns_are_read_by_their_kinds():
     guessed = Columns.of(X, group)
     assert guessed.real.tolist() == [0, 1, 3]
     assert guessed.binary.tolist() == [2]
-    with pytest.raises(InputError, match="nothing to learn"):
+    with pytest.raises(InputError, match="no feature"):
         Columns.of(X[:, 4:], group)
 
 

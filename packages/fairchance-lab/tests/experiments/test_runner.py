@@ -183,7 +183,7 @@ def test_more_repetitions_reuse_earlier_ones(tmp_path, counted):
     for name in (*KEYS, *COUNTS):
         assert more.columns[name][early].tolist() == first.columns[name].tolist()
     assert more.shape[2] == 5
-    with pytest.raises(InputError, match="holds 5 repetitions, more than the 2"):
+    with pytest.raises(InputError, match=r"5 repetitions.* 2"):
         run_experiment(few, Lender(), Run(tmp_path, 1))
     assert len(counted) == 5
     parts_of(tmp_path)[-1].write_bytes(b"")  # a damaged repetition is run again

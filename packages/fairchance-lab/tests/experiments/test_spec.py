@@ -107,7 +107,7 @@ def test_the_main_setting_is_the_one_without_the_option(options, main):
             {"classifier": {"fairness_difference": 0.1}},
             "methods plain takes fairness_difference",
         ),
-        ({"vary": {"strategy": ("uniform",)}, "methods": ("fair-clf",)}, "takes strategy beside"),
+        ({"vary": {"strategy": ("uniform",)}, "methods": ("fair-clf",)}, "strategy"),
         ({"classifier": {"paper_text": True}, "methods": ("ceiling",)}, "takes paper_text"),
         ({"classifier": {"coverage_threshold": -1}}, "must be a number ≥ 0, got -1"),
         ({"vary": {"slack": (0.001, 0.2)}}, r"slack \+ reserve must be below alpha"),

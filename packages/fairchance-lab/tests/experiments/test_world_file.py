@@ -200,91 +200,60 @@ def test_name_of_an_experiment(read):
     assert read('name = "Bank"\n' + METHODS + LENDER).name == "Bank"
 
 
-WRONG_WHEN_READ = {
-    "[world": "cannot be read as TOML",
-    METHODS: "world is missing; an experiment needs",
-    LENDER: "methods is missing",
-    METHODS + "[world]\nn_batch = 3\n": "needs data",
-    METHODS + LENDER + "n_bacth = 3\n": r"\[world\] has no field 'n_bacth'; did you mean n_batch",
-    METHODS + LENDER + "qqq = 3\n": "has no field 'qqq'; known are data, group",
-    METHODS
-    + "[goal]\nalhpa = 0.1\n"
-    + LENDER: r"\[goal\] has no field 'alhpa'; did you mean alpha",
-    "sede = 1\n" + METHODS + LENDER: "the top level has no field 'sede'; did you mean seed",
-    'methods = ["plain"]\nrepetitions = 0\n' + LENDER: "repetitions must be 1 or more",
-    "methods = []\n" + LENDER: "at least one method",
-    'methods = ["plain", "plain"]\n' + LENDER: "named once, got .'plain'",
-    'switches = ["Z9"]\n' + METHODS + LENDER: "there is no switch Z9; known are A1",
-    'segments = "town"\n' + METHODS + LENDER: "one of group, past",
+GERMAN = LENDER.replace("lender", "german")
+WRONG = {  # content, and the names or values that the message must have
+    "[world": "TOML",
+    METHODS: "world",
+    LENDER: "methods",
+    METHODS + "[world]\nn_batch = 3\n": "data",
+    METHODS + LENDER + "n_bacth = 3\n": "'n_bacth'.*n_batch",
+    METHODS + "[goal]\nalhpa = 0.1\n" + LENDER: "'alhpa'.*alpha",
+    "sede = 1\n" + METHODS + LENDER: "'sede'.*seed",
+    "methods = []\n" + LENDER: "method",
+    'methods = ["plain", "plain"]\n' + LENDER: "'plain'",
+    'switches = ["Z9"]\n' + METHODS + LENDER: "Z9",
+    'segments = "town"\n' + METHODS + LENDER: "'town'",
+    'methods = ["plain"]\nrepetitions = 1.5\n' + LENDER: "repetitions.* 1.5",
+    "seed = -1\n" + METHODS + LENDER: "seed.* -1",
+    "vary = { slack = 0.1 }\n" + METHODS + LENDER: "slack.* 0.1",
+    METHODS + '[classifier]\ncoverage_threshold = "x"\n' + LENDER: "coverage_threshold.*'x'",
+    METHODS + "[classifier]\nseed = 3\n" + LENDER: "'seed'",
+    METHODS + '[variants.mine]\nmethod = "plain"\n' + LENDER: "mine",
+    METHODS + LENDER + 'past = ["random"]\n': "past",
+    METHODS + LENDER + 'past = [{rule = "chance"}]\n': "'chance'",
+    METHODS + LENDER + "past = []\n": "past",
+    METHODS + LENDER + 'past = [{rule = "random", share = 0.4}]\n': "random.*'share'",
+    METHODS + LENDER + 'past = [{rule = "random", rate = 1.4}]\n': "rate.* 1.4",
+    METHODS + LENDER + 'past = [{rule = "cutoff", feature = "age"}]\n': "'age'.*income",
+    METHODS + LENDER + 'past = [{rule = "group", group = "C"}]\n': "'C'.*A, B",
+    METHODS + LENDER + "feedback = {delay = 2}\n": "delay.* 2",
+    METHODS + LENDER + 'feedback = {delay = {kind = "slow"}}\n': "'slow'",
+    METHODS + LENDER + 'feedback = {delay = {kind = "fixed", after = -1}}\n': "-1",
+    METHODS + LENDER + "feedback = {lost = 0.1}\n": "feedback.*'lost'",
+    METHODS + LENDER + "drift = {tilt = 0.1}\n": "drift.*'tilt'",
+    METHODS + LENDER + "drift = {shift = 1}\n": "shift.* 1",
+    METHODS + LENDER + 'scaling = "batch"\n': "'batch'",
+    METHODS + LENDER + "population = {size = 3}\n": "lender.*'size'",
+    METHODS + LENDER + "n_history = 0\n": "n_history.* 0",
+    METHODS + GERMAN + 'past = [{rule = "policy"}]\n': "lender",
+    METHODS + GERMAN + 'drift = {feature = "height", tilt = 0.1}\n': "'height'",
+    METHODS + GERMAN + "n_parts = 1001\n": "n_batch",
+    METHODS + GERMAN + 'group = "race"\n': "german.*'race'",
 }
 
 
-@pytest.mark.parametrize(("text", "message"), WRONG_WHEN_READ.items())
+@pytest.mark.parametrize(("text", "message"), WRONG.items())
 def test_invalid_files_are_rejected(read, text, message):
     with pytest.raises(InputError, match=message) as error:
-        read(text)
-    assert "world.toml" in one_sentence(error)
-
-
-def test_missing_file(tmp_path):
-    with pytest.raises(InputError, match=r"there is no file .*no\.toml; name a TOML file") as error:
-        read_world_file(tmp_path / "no.toml")
+        run_alone(read(text))
     one_sentence(error)
 
 
-def test_binary_file(tmp_path):
+def test_files_that_are_none(tmp_path):
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match="cannot be read as TOML"):
-        read_world_file(tmp_path / "bytes.toml")
-    with pytest.raises(InputError, match="cannot be read as TOML"):
-        read_world_file(tmp_path)
-
-
-GERMAN = LENDER.replace("lender", "german")
-WRONG_WHEN_RUN = {
-    'past = [{rule = "chance"}]': "a past rule must be one of outcome, .*policy, got 'chance'",
-    "past = [{good = 0.4}]": "a past rule must be one of .*, got None",
-    "past = []": "at least one past rule",
-    'past = [{rule = "random", share = 0.4}]': "past rule random has an unknown",
-    'past = [{rule = "random", rate = 1.4}]': r"rate is a share and must be in \[0, 1\], got 1.4",
-    'past = [{rule = "cutoff", feature = "age"}]': "'age', which is not among the features income",
-    'past = [{rule = "group", group = "C"}]': "'C', but S_0 holds only A, B",
-    'feedback = {delay = {kind = "slow"}}': "fixed, between, geometric, by-outcome, got 'slow'",
-    'feedback = {delay = {kind = "between", least = 3, most = 2}}': "as large as least, got 2 and",
-    'feedback = {delay = {kind = "between", most = -2}}': "most counts rounds .* got -2",
-    'feedback = {delay = {kind = "fixed", mean = 2}}': "delay fixed has an unknown",
-    'feedback = {delay = {kind = "fixed", after = -1}}': "0 or more, got -1",
-    "feedback = {lost = 0.1}": "feedback has an unknown",
-    "feedback = {missing = 1.1}": r"missing is a probability .*\[0, 1\], got 1.1",
-    "drift = {tilt = 0.1}": "drift has an unknown",
-    "drift = {shift = [0.1]}": "one number per feature",
-    'scaling = "batch"': "one of history, stream, none, got 'batch'",
-    "population = {size = 3}": "the population lender has an unknown",
-    "n_history = 0": "n_history must be a whole number of at least 1, got 0",
-}
-
-
-@pytest.mark.parametrize(("line", "message"), WRONG_WHEN_RUN.items())
-def test_invalid_worlds_are_rejected(read, line, message):
-    with pytest.raises(InputError, match=message) as error:
-        run_alone(read(METHODS + LENDER + line + "\n"))
-    one_sentence(error)
-
-
-WRONG_ON_TABLES = {
-    'past = [{rule = "policy"}]': "needs data = .lender.",
-    'drift = {feature = "height", tilt = 0.1}': "got 'height'",
-    "n_parts = 1001": "n_batch does not apply to a data set cut into parts",
-    'group = "race"': "group of german must be one of 'sex', got 'race'",
-    "population = {share_b = 0.2}": "population options apply to lender only",
-}
-
-
-@pytest.mark.parametrize(("line", "message"), WRONG_ON_TABLES.items())
-def test_invalid_worlds_of_data_sets_are_rejected(read, line, message):
-    with pytest.raises(InputError, match=message) as error:
-        run_alone(read(METHODS + GERMAN + line + "\n"))
-    one_sentence(error)
+    for path in (tmp_path / "no.toml", tmp_path / "bytes.toml", tmp_path):
+        with pytest.raises(InputError, match=path.name):
+            read_world_file(path)
 
 
 def test_counting_by_cutoff_needs_a_cutoff(read):
@@ -300,41 +269,6 @@ def test_data_sets_can_drift(read):
     good = [a.outcome.mean() for a in applicants]
     assert ages[-1] > ages[0] + 0.3
     assert good[-1] < good[0] - 0.15
-
-
-WRONG_KINDS = {
-    'world = "german"\n' + METHODS: "world",
-    "goal = 3\n" + METHODS + LENDER: "goal",
-    'methods = "plain"\nrepetitions = 2\n' + LENDER: "methods",
-    "methods = [3]\n" + LENDER: "methods",
-    'methods = ["plain"]\nrepetitions = "3"\n' + LENDER: "repetitions",
-    'methods = ["plain"]\nrepetitions = 1.5\n' + LENDER: "repetitions",
-    "vary = 0.1\n" + METHODS + LENDER: "vary",
-    "vary = { slack = 0.1 }\n" + METHODS + LENDER: "slack",
-    'seed = "a"\n' + METHODS + LENDER: "seed",
-    "seed = -1\n" + METHODS + LENDER: "seed",
-    "switches = [3]\n" + METHODS + LENDER: "switch",
-    METHODS + '[goal]\ngain = "x"\n' + LENDER: "gain",
-    METHODS + "[goal]\nslack = 0\n" + LENDER: "slack",
-    METHODS + '[classifier]\ncoverage_threshold = "x"\n' + LENDER: "coverage_threshold",
-    METHODS + "[classifier]\nseed = 3\n" + LENDER: "seed",
-    METHODS + '[variants.mine]\nmethod = "plain"\n' + LENDER: "mine",
-    METHODS + "variants = {plain = 3}\n" + LENDER: "plain",
-    METHODS + "[world]\ndata = 3\n": "data",
-    METHODS + LENDER + 'past = {rule = "random"}\n': "past",
-    METHODS + LENDER + 'past = ["random"]\n': "past",
-    METHODS + LENDER + "feedback = 3\n": "feedback",
-    METHODS + LENDER + "feedback = {delay = 2}\n": "delay",
-    METHODS + LENDER + "drift = {shift = 1}\n": "shift",
-    METHODS + LENDER + 'population = {share_b = "a"}\n': "share_b",
-}
-
-
-@pytest.mark.parametrize(("text", "message"), WRONG_KINDS.items())
-def test_a_value_of_the_wrong_kind_is_refused_in_one_sentence(read, text, message):
-    with pytest.raises(InputError, match=rf"\b{message}") as error:
-        run_alone(read(text))
-    one_sentence(error)
 
 
 def test_documentation_of_world_files(tmp_path):
@@ -388,12 +322,11 @@ def world(tmp_path, monkeypatch):
 @pytest.mark.parametrize("alpha", ["15", "0", "1", "0.0", "-0.1", "nan", "inf"])
 def test_invalid_bounds_are_rejected_when_the_file_is_read(world, alpha, tmp_path):
     for options in ({"goal": f"alpha = {alpha}"}, {"top": f"vary.alpha = [0.1, {alpha}]"}):
-        with pytest.raises(InputError, match=r"alpha (is|must) .*, got ") as error:
+        with pytest.raises(InputError, match="alpha"):
             read_world_file(world(**options))
-        assert one_sentence(str(error.value))
     result = CliRunner().invoke(app, ["simulate", str(world(goal=f"alpha = {alpha}"))])
     assert (result.exit_code, result.stdout) == (2, "")
-    assert "write 15 % as 0.15" in result.stderr
+    assert "alpha" in result.stderr
     assert not (tmp_path / "results").exists()  # nothing ran
 
 
@@ -477,14 +410,13 @@ def test_options_on_the_command_line(world, monkeypatch):
     for row, alone in zip(found["summary"], rows.values(), strict=True):
         assert {**row, "setting": ""} == {**alone[0], "setting": ""}
     for option, value, words in (
-        ("--set", "weight_cap", "takes name=value"),
-        ("--set", "wieght_cap=3", "did you mean weight_cap"),
-        ("--set", "loss=many", "must be a number, got 'many'"),
-        ("--vary", "weight_cap=", "takes name=value"),
-        ("--set", "nonsense=1", r"known are alpha, gain, loss, .*slack"),
-        ("--vary", "alpha=.1,.1", "different values of alpha"),
-        ("--vary", "nonsense=1", r"known are alpha, .*slack"),
-        ("--vary slack=0,.01 --vary", "alpha=.1,.2", "one option, got slack, alpha"),
+        ("--set", "weight_cap", "'weight_cap'"),
+        ("--set", "wieght_cap=3", "'wieght_cap'.*weight_cap"),
+        ("--set", "loss=many", "loss.*'many'"),
+        ("--vary", "weight_cap=", "'weight_cap='"),
+        ("--vary", "alpha=.1,.1", "alpha"),
+        ("--vary", "nonsense=1", "'nonsense'"),
+        ("--vary slack=0,.01 --vary", "alpha=.1,.2", "slack, alpha"),
     ):
         result, found = run(*option.split(), value)
         assert result.exit_code == 2

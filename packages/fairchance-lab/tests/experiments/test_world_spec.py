@@ -29,12 +29,10 @@ def test_file_with_its_columns(tmp_path):
         "group": "town",
         "features": ["debt"],
         "name": "loans",
-        "unscaled": ["debt"],
     }
     table = load_source(WorldSpec(str(tmp_path / "loans.csv"), columns=columns))
     rows = [line.split(",") for line in (tmp_path / "loans.csv").read_text().split()[1:]]
     assert table.name == "loans"
-    assert table.unscaled == ("debt",)
     assert table.X[:, 0].tolist() == [float(row[1]) for row in rows]
     assert table.group.tolist() == [row[2] for row in rows]
     assert table.outcome.tolist() == [int(row[3] == "no") for row in rows]
@@ -52,11 +50,11 @@ OWN = {"outcome": "paid", "group": "town", "good": "yes"}
         ({}, OWN | {"colour": "red"}, "columns has no field 'colour'; known are outcome, group"),
         ({}, OWN | {"group": "city"}, "has no column 'city'; its columns are 'income', 'debt'"),
         ({}, OWN | {"features": ["age"]}, "has no column 'age'"),
-        ({}, OWN | {"good": "maybe"}, "good must be one of the values .*got 'maybe'"),
-        ({}, {"outcome": "paid", "group": "town"}, "name the good one with good="),
-        ({"outcomes": ("no", "yes", "late")}, OWN, "exactly two values, got 3"),
-        ({"outcomes": ("yes",)}, OWN, "exactly two values, got 1"),
-        ({"group": ("X", "")}, OWN, "group .town. must not be missing"),
+        ({}, OWN | {"good": "maybe"}, "'maybe'"),
+        ({}, {"outcome": "paid", "group": "town"}, "good=None"),
+        ({"outcomes": ("no", "yes", "late")}, OWN, "'late', 'yes', 'no'"),
+        ({"outcomes": ("yes",)}, OWN, "'yes'"),
+        ({"group": ("X", "")}, OWN, "'town'"),
     ],
 )
 def test_invalid_files_are_rejected(tmp_path, file, columns, message):
@@ -77,9 +75,9 @@ def test_invalid_files_are_rejected(tmp_path, file, columns, message):
         ),
         (
             WorldSpec("lender", population={"share_c": 0.1}),
-            "unknown or a missing option: .*'share_c'",
+            "'share_c'",
         ),
-        (WorldSpec("acs:XX:2018"), "two letters of a state"),
+        (WorldSpec("acs:XX:2018"), "'XX'"),
         (WorldSpec("nowhere.csv", columns=OWN), "there is no file 'nowhere.csv'"),
     ],
 )

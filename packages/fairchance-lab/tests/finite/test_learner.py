@@ -330,7 +330,7 @@ def test_separate_cells_per_group_gain_more():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"group": [0, 1]}, "a column per group, without group"),
+        ({"group": [0, 1]}, r"\(2, 2\)"),
         ({"bad": [1.0, 1.0]}, "one entry per cell"),
         ({"hypothesis": "threshold_per_group"}, "needs cells of one group each"),
     ],

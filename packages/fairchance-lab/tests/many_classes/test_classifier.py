@@ -448,9 +448,9 @@ def test_complete_round_counts_at_once():
 @pytest.mark.parametrize(
     ("maturity", "missing", "message"),
     [
-        (2, None, r"maturity=2 .*missing=.*\['fraud', 'honest', 'sloppy'\].*None"),
-        (2, "bad", "missing=.*'bad'"),
-        (None, "fraud", "missing='fraud'.*maturity="),
+        (2, None, r"missing .*'honest'.*maturity=2.*None"),
+        (2, "bad", "missing .*'bad'"),
+        (None, "fraud", "missing .*'fraud'"),
         (-1, "fraud", "maturity .*-1"),
     ],
 )

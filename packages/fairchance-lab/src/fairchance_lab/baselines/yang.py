@@ -155,8 +155,7 @@ class ScoreDensity:
         """Return the density of largest likelihood, by Newton's method."""
         if scores.size < 2 or np.ptp(scores) == 0:
             raise InputError(
-                f"a density of scores needs at least two different ones, got {scores.size}; the "
-                f"history needs more accepted people of each outcome."
+                f"the history needs more accepted people of each outcome, got {scores.size}."
             )
         s = np.clip(scores, _EDGE, 1 - _EDGE)
         target = np.array([np.log(s).mean(), np.log1p(-s).mean()])

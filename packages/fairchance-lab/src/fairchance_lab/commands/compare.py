@@ -41,9 +41,8 @@ def compare(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas between (see: fairchance methods), module:function for your "
-            "own, usual for six and what full knowledge would earn; default what the file says, "
-            "or usual."
+            help="As for simulate; usual is six methods and what full knowledge would earn, and "
+            "the default without a file."
         ),
     ] = None,
     data_set: DataSet = None,

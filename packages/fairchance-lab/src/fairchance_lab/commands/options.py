@@ -51,8 +51,8 @@ Repetitions = Annotated[
 Methods = Annotated[
     str | None,
     typer.Option(
-        help="Names separated by commas, sets of them such as all or baselines (see: fairchance "
-        "methods), or module:function for your own; default: as the experiment or the file says."
+        help="Names with commas between, or sets of them (see: fairchance methods), or "
+        "module:function for your own; default: as the experiment or the file says."
     ),
 ]
 # The paper's letters, which --set and --vary take for names of options.
@@ -68,16 +68,15 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="An option of Algorithm 1's methods, such as weight_cap=10 or coverage=sum-of-g: any "
-        "key of a program's [classifier] table; may be repeated.",
+        help="An option of Algorithm 1's methods, such as weight_cap=10 (see docs/worlds.md); may "
+        "be repeated.",
     ),
 ]
 PaperText = Annotated[
     bool,
     typer.Option(
         "--paper-text",
-        help="Algorithm 1 with the paper's own choices where our defaults differ; --set comes "
-        "first.",
+        help="Algorithm 1 with the paper's own choices where our defaults differ.",
     ),
 ]
 Against = Annotated[

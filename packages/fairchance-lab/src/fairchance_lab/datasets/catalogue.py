@@ -213,8 +213,8 @@ def _prepared_entry(name: str, file: str, description: str, persons: str) -> Cat
         path = find(data, [file])
         if path is None:
             raise InputError(
-                f"{name} needs the file {file}, which is not on this machine and cannot be "
-                f"downloaded; put it into a folder named by data= or {DATA_VARIABLE}."
+                f"{name} needs the file {file}; put it into a folder named by data= or "
+                f"{DATA_VARIABLE}."
             )
         return load_prepared(path, name=name, persons=persons, group=group)
 
@@ -277,14 +277,12 @@ _ENTRIES = (
         ["CA"],
         2019,
         name="adult-ca-2019",
-        description="Income above 50,000 dollars, all persons of California in 2019: the "
-        "paper's data",
+        description="Income above 50,000 dollars, California in 2019: the paper's data",
     ),
     _prepared_entry(
         "acs-ca-2018-sample",
         "acs_ca_2018_adults_40pct.parquet",
-        "Income above 50,000 dollars, a random 40 % of California's working adults in 2018: a "
-        "stand-in, not the paper's data",
+        "Income above 50,000 dollars, 40 % of California's working adults in 2018: a stand-in",
         "American Community Survey 2018 1-Year public use microdata, US Census Bureau, public "
         "domain: California, adults by the filter of ACSIncome, a random 40 % of them (a stand-in, "
         "not the paper's California 2019)",
@@ -292,8 +290,7 @@ _ENTRIES = (
     _prepared_entry(
         "acs-pa-ma-in-2024",
         "acs_pa_ma_in_2024_persons.parquet",
-        "Income above 50,000 dollars, all persons of Pennsylvania, Massachusetts and Indiana in "
-        "2024: a stand-in, not the paper's data",
+        "Income above 50,000 dollars, Pennsylvania, Massachusetts and Indiana in 2024: a stand-in",
         "American Community Survey 2024 public use microdata, US Census Bureau, public domain: "
         "all persons of Pennsylvania, Massachusetts and Indiana (a stand-in, not the paper's "
         "California 2019)",

@@ -156,8 +156,7 @@ class PublicTable:
         if absent or not present:
             absent += [] if present else [self.outcomes[0][0]]
             raise InputError(
-                f"{where} has no column {listed(absent)}, which {self.name} needs; its columns are "
-                f"{listed(columns)}."
+                f"{where} has no column {listed(absent)}; its columns are {listed(columns)}."
             )
         name, good = present[0]
         values = np.unique(columns[name]).tolist()
@@ -175,8 +174,7 @@ class PublicTable:
         missing = np.isnan(column)
         if missing.any():
             raise InputError(
-                f"the feature {name!r} of {self.name} must not be missing, got {missing.sum():,} "
-                f"rows without it; fill them in or leave the rows out."
+                f"the feature {name!r} of {self.name} is missing in {missing.sum():,} rows."
             )
         return column
 

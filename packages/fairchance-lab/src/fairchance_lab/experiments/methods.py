@@ -664,9 +664,8 @@ def check_methods(names: Iterable[str], variants: Variants = NO_VARIANTS) -> Non
         else:
             known = ", ".join([*variants, *METHODS, *REFERENCES])
             raise InputError(
-                f"there is no method {name!r}; known are {known}, {' and '.join(SETS)} for several "
-                f"methods, a variant with a constant α_exploit such as explore-fair@0.13, and "
-                f"module:function for your own."
+                f"there is no method {name!r}; known are {known}, the sets {', '.join(SETS)}, "
+                f"explore-fair@0.13 for a constant α_exploit, and module:function for your own."
             )
 
 
@@ -680,8 +679,7 @@ def check_options(experiment: Experiment) -> None:
     for key in experiment.settings[0].options:
         if not any(_takes(experiment, name, key) for name in experiment.methods):
             raise InputError(
-                f"none of the methods {', '.join(experiment.methods)} takes {key} beside the other "
-                f"options; leave it out, or name a method that does."
+                f"none of the methods {', '.join(experiment.methods)} takes {key}; leave it out."
             )
 
 
@@ -745,6 +743,5 @@ def _import_method(name: str) -> Callable[[Setup], Method]:
         return make  # type: ignore[no-any-return]
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
-            f"the method {name!r} cannot be imported: {error}; name it module:function, where "
-            f"the module is in the current folder or installed."
+            f"the method {name!r} cannot be imported: {error}; name it module:function."
         ) from error

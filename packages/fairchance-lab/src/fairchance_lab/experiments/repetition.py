@@ -148,8 +148,7 @@ def _check_groups(name: str, world: World, setup: Setup) -> None:
     absent = sorted(set(world.stream.groups) - set(setup.past.people.group.tolist()))
     if absent and name not in REFERENCES:
         raise InputError(
-            f"S_0 has no people of group {absent[0]!r}, so {name} cannot know that group; make the "
-            f"first batch larger, or leave the group out of the data."
+            f"S_0 has no people of group {absent[0]!r}, which {name} needs; make it larger."
         )
 
 

@@ -233,8 +233,8 @@ class _FolderStorage:
         present = sorted(self._parts.glob("repetition-*.parquet"))
         if len(present) > n:
             raise InputError(
-                f"the folder {self._folder} holds {len(present)} repetitions, more than the {n} of "
-                f"this run; run at least as many, {_FRESH_ADVICE}."
+                f"the folder {self._folder} holds {len(present)} repetitions, more than {n}; run "
+                f"at least as many, {_FRESH_ADVICE}."
             )
         return {number for number in range(n) if self._is_complete(self._path(number))}
 
@@ -252,8 +252,8 @@ class _FolderStorage:
             write_results(part, self._path(number))
         except OSError as error:
             raise InputError(
-                f"repetition {number} could not be written to {self._parts} ({error}); free some "
-                f"space and give the same command again, which keeps the repetitions done."
+                f"repetition {number} could not be written to {self._parts} ({error}); the same "
+                f"command keeps the repetitions done."
             ) from error
 
     def combine(self, n: int, about: dict[str, Any]) -> Results:
@@ -319,10 +319,7 @@ def _read_settings(path: Path) -> dict[str, Any]:
     except ValueError:
         content = None
     if not isinstance(content, dict):
-        raise InputError(
-            f"{path} is not a settings file of a run, so the results beside it are unknown; "
-            f"{_FRESH_ADVICE}."
-        )
+        raise InputError(f"{path} is not a settings file of a run; {_FRESH_ADVICE}.")
     return content
 
 

@@ -182,7 +182,7 @@ def _build(name: str, make: Callable[..., Any], options: Options) -> Any:
     try:
         return make(**options)
     except TypeError as error:
-        raise InputError(f"{name} has an unknown or a missing option: {error}.") from error
+        raise InputError(f"{name} has a wrong option: {error}.") from error
 
 
 POPULATIONS: dict[str, Callable[..., Population]] = {"lender": Lender}
@@ -209,9 +209,7 @@ def load_source(
         try:
             return POPULATIONS[spec.data](**spec.population)
         except TypeError as error:
-            raise InputError(
-                f"the population {spec.data} has an unknown or a missing option: {error}."
-            ) from error
+            raise InputError(f"the population {spec.data} has a wrong option: {error}.") from error
     if spec.population:
         raise InputError(
             f"population options apply to {', '.join(POPULATIONS)} only, and data is "

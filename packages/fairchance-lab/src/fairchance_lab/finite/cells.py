@@ -71,9 +71,8 @@ def columns_of(
         return [table], None, "numpy"
     if table.ndim != 2:
         raise InputError(
-            f"X must be a table with a column per feature, or a column of integer cell numbers, "
-            f"got shape {table.shape}. Reshape your data: a single column with X.reshape(-1, 1), a "
-            f"single applicant with X.reshape(1, -1)."
+            f"X must have a column per feature, or be a column of integer cell numbers, got shape "
+            f"{table.shape}. Reshape your data."
         )
     if table.shape[1] == 0:
         raise InputError(
@@ -140,8 +139,7 @@ def _checked_values(column: NDArray[Any], name: str) -> NDArray[Any]:
         n_missing = int((~np.isfinite(column)).sum())
     if n_missing:
         raise InputError(
-            f"column {name} has missing or infinite values in {n_missing} rows; fill them in, for "
-            f"example with a value that means unknown, or leave these rows out."
+            f"column {name} has missing or infinite values in {n_missing} rows; fill them in."
         )
     if column.dtype.kind == "O":
         column = np.array(column.tolist())
@@ -152,7 +150,7 @@ def _checked_values(column: NDArray[Any], name: str) -> NDArray[Any]:
     if column.dtype.kind not in "iufU" or column.ndim != 1:
         raise CellTypeError(
             f"column {name} holds values of type {column.dtype}; each argument must be a string or "
-            f"a number, or a truth value, so convert it or leave it out."
+            f"a number."
         )
     return column
 
@@ -243,7 +241,7 @@ class CellTable:
         if len(columns) != len(self.columns):
             raise InputError(
                 f"X has {len(columns)} features, but FiniteClassifier is expecting "
-                f"{len(self.columns)} features as input, the columns of the history; pass them."
+                f"{len(self.columns)} features as input."
             )
         encoded = [
             known.encode(column, repr(name))
@@ -372,9 +370,7 @@ def sigma(g: ArrayLike, group: ArrayLike | None = None, of: object = None) -> fl
     """
     sizes = np.asarray(g, dtype=np.float64)
     if sizes.size == 0 or not (np.all(sizes >= 0) and 0 < sizes.sum() < np.inf):
-        raise InputError(
-            "g must be a finite number of at least 0 in every cell, and above 0 in some."
-        )
+        raise InputError("g must be at least 0 in every cell, and above 0 in some.")
     in_group = np.ones(sizes.shape, np.bool_) if group is None else np.asarray(group) == of
     if not in_group.any():
         raise InputError(f"no cell belongs to the group {of!r}; name one that has cells.")

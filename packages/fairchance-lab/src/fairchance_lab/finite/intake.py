@@ -69,20 +69,11 @@ class CellIntake(Intake):
         if domain is None:
             return None
         if not (isinstance(domain, tuple | list) and len(domain) == 2):
-            raise InputError(
-                "domain must be a pair: the features of the cells, and their groups (None if there "
-                "are none)."
-            )
-        if self.group_mode != "aware" and domain[1] is not None:
-            raise InputError(
-                f"cells have no groups with group_mode={self.group_mode!r}, so domain must be a "
-                f"pair of features and None, got groups; leave them out, each row once."
-            )
-        if grouped and domain[1] is None and self.group_mode == "aware":
-            raise InputError(
-                "sensitive_features was given, but the cells of the domain have no groups; give "
-                "both or neither."
-            )
+            raise InputError("domain must be a pair: features of the cells, and groups or None.")
+        aware = self.group_mode == "aware"
+        if (not aware and domain[1] is not None) or (aware and grouped and domain[1] is None):
+            wanted = "groups, as sensitive_features has them" if aware else "no groups"
+            raise InputError(f"domain must have {wanted}, with group_mode={self.group_mode!r}.")
         columns, names, _ = columns_of(domain[0], None)
         group = self._learn_groups(domain[1], len(columns[0]))
         placed = self._new_table(columns, names).place(columns, group)
@@ -244,8 +235,8 @@ def read_past(
     values = np.asarray(given, dtype=np.float64)
     if n_domain == 0 or values.shape != (n_domain,):
         raise InputError(
-            f"past_policy must be a function of (X, group), or an array with one probability per "
-            f"cell of the domain, {n_domain} in all, got shape {values.shape}."
+            f"past_policy must be a function, or one probability for each of the {n_domain} cells "
+            f"of the domain, got shape {values.shape}."
         )
     if not np.all((values >= 0) & (values <= 1)):
         raise InputError("past_policy must hold probabilities of acceptance in [0, 1].")
@@ -264,6 +255,6 @@ def check_reads_no_group(name: str, function: Callable[..., Any], group_mode: st
         return
     except TypeError:
         raise InputError(
-            f"{name} must be a function of X alone with group_mode={group_mode!r}, where groups "
-            f"may not decide, got {function!r}; leave the group out, or use group_mode='aware'."
+            f"{name} must be a function of X alone with group_mode={group_mode!r}, got "
+            f"{function!r}."
         ) from None

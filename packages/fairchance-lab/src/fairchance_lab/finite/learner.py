@@ -167,9 +167,8 @@ class _CellMasses:
         shape = both[0].shape if shared else (n,)
         if both[0].shape != shape or both[1].shape != shape or groups.shape != (n,):
             raise InputError(
-                f"good, bad and group must have one entry per cell; or good and bad a column per "
-                f"group, without group; got shapes {both[0].shape}, {both[1].shape} and "
-                f"{groups.shape}."
+                f"good, bad and group must have one entry per cell, got shapes {both[0].shape}, "
+                f"{both[1].shape} and {groups.shape}."
             )
         if not all(np.all((mass >= 0) & np.isfinite(mass)) for mass in both):
             raise InputError("good and bad are masses and must be finite and at least 0.")
@@ -237,19 +236,13 @@ class _CellProblem:
             if not 0 <= value <= 1:
                 raise InputError(f"{name} is a share and must be in [0, 1], got {value}.")
         if fairness is not None and fairness.attributes:
-            raise InputError(
-                "fairness over several attributes is not supported on cells; make each combination "
-                "of attributes a group, and leave attributes out."
-            )
+            raise InputError("fairness over several attributes is not supported on cells.")
         if constraints not in CONSTRAINTS:
             raise InputError(f"constraints must be one of {CONSTRAINTS}, got {constraints!r}.")
         if hypothesis not in HYPOTHESES:
             raise InputError(f"hypothesis must be one of {HYPOTHESES}, got {hypothesis!r}.")
         if cells.good_of is not None and hypothesis == "threshold_per_group":
-            raise InputError(
-                "hypothesis='threshold_per_group' needs cells of one group each, got masses with a "
-                "column per group; use 'cells' or 'threshold', or give each group its own cells."
-            )
+            raise InputError("hypothesis='threshold_per_group' needs cells of one group each.")
         return _CellProblem(cells, utility, max_fdr, least, constraints, hypothesis, fairness)
 
     def gain(self, part: NDArray[np.intp]) -> Floats:

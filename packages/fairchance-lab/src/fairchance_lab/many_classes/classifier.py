@@ -360,10 +360,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     def _accepted_by(self, decisions: Any, accepted: Any) -> NDArray[np.bool_]:
         """Return which outcomes of a history were observed, given the decisions."""
         if accepted is not None or self.observed is None:
-            raise InputError(
-                "decisions needs observed=, the decisions after which outcomes are observed, and "
-                "takes the place of accepted; name them, and leave accepted out."
-            )
+            raise InputError("decisions needs observed=, and takes the place of accepted.")
         values = np.atleast_1d(as_array(decisions))
         named = list(self.utility) if isinstance(self.utility, Mapping) else self.classes
         named = named if self.decisions is None else self.decisions
@@ -409,10 +406,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         shared = {name: getattr(self, name) for name in _SHARED_OPTIONS}
         check_settings(PartialFeedbackClassifier(**shared))
         if isinstance(self.learner, PerGroup):
-            raise InputError(
-                "learner must not be PerGroup, which is for two classes; use "
-                "group_as_feature=True instead."
-            )
+            raise InputError("learner must not be PerGroup, which is for two classes.")
         if hasattr(self, "_fitted"):
             self._check_table()
             self._check_missing()
@@ -568,22 +562,15 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     def _check_table(self) -> None:
         if self._read_table() != self._table:
             raise InputError(
-                "utility, good, observed, decisions, classes and noise must not change after fit, "
-                "because recorded decisions depend on them; restore them or fit again."
+                "utility, good, observed, decisions, classes and noise must not change after fit."
             )
 
     def _check_missing(self) -> None:
         """Raise unless ``missing`` is a class exactly if ``maturity`` is given."""
-        if self.maturity is None:
-            if self.missing is not None:
-                raise InputError(
-                    f"missing={self.missing!r} is the class of outcomes that are missing when "
-                    f"their round is mature; give maturity=, the number of rounds until then."
-                )
-        elif self.missing not in self._table.classes:
+        allowed = [None] if self.maturity is None else list(self._table.classes)
+        if self.missing not in allowed:
             raise InputError(
-                f"maturity={self.maturity} needs missing=, the class of outcomes that are missing "
-                f"when their round is mature; the classes are {list(self._table.classes)}, got "
+                f"missing must be one of {allowed} with maturity={self.maturity}, got "
                 f"{self.missing!r}."
             )
 
@@ -613,8 +600,7 @@ class ManyClassIntake(Intake):
         labels = self.classes.tolist()
         if self.named is None and labels not in ([*range(len(labels))], [-1, 1]):
             raise InputError(
-                f"the classes are {labels}, and which one is to be rejected is not obvious; name "
-                f"all of them with classes=, that one first."
+                f"name all classes with classes=, the one to be rejected first, got {labels}."
             )
 
     def label(self, code: int) -> Any:
@@ -641,7 +627,6 @@ class ManyClassIntake(Intake):
             unknown = as_tuple(values[codes < 0][:1])[0]
             raise InputError(
                 f"{name} must be among the classes {self.classes.tolist()}, got {unknown!r}; name "
-                f"classes that the history does not show in classes= before fit, and leave out "
-                f"applicants without an outcome."
+                f"classes that the history does not show in classes=."
             )
         return codes

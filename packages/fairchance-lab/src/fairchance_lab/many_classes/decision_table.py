@@ -184,8 +184,8 @@ def read_table(
     check_known("observed", accepting, names, "decisions")
     if not 0 < len(set(accepting)) < len(names):
         raise InputError(
-            f"observed must name at least one decision and leave out at least one, after which no "
-            f"outcome is observed; the decisions are {list(names)}, got {list(accepting)}."
+            f"observed must name some of the decisions {list(names)} and leave out others, got "
+            f"{list(accepting)}."
         )
     good_for = {name: _good_for(name, good, names, classes) for name in accepting}
     return DecisionTable(
@@ -206,12 +206,7 @@ def _read_utility(
         names = as_tuple(list(utility) if decisions is None else decisions)
         _check_same("utility", as_tuple(utility), names, "the decisions")
         for name in names:
-            row = utility[name]
-            if not isinstance(row, Mapping):
-                raise InputError(
-                    f"utility must give each decision a dict from class to utility, got {row!r} "
-                    f"for {name!r}."
-                )
+            row = utility[name] if isinstance(utility[name], Mapping) else {}
             _check_same(f"utility[{name!r}]", as_tuple(row), classes, "the classes")
         values = [[utility[name][label] for label in classes] for name in names]
     else:
@@ -226,7 +221,7 @@ def _read_utility(
     if entries.shape != (len(names), len(classes)) or not np.isfinite(entries).all():
         raise InputError(
             f"utility must be a finite number for each of the decisions {list(names)} (rows) and "
-            f"the classes {list(classes)} (columns), or a dict of dicts, got {utility!r}."
+            f"the classes {list(classes)} (columns), got {utility!r}."
         )
     return entries, names
 
@@ -237,10 +232,7 @@ def _utility_matrix(utility: Any, names: tuple[Any, ...], classes: tuple[Any, ..
     if utility is not None:
         return utility
     if not set(names) <= set(classes):
-        raise InputError(
-            f"utility must be given if decisions are not classes: the decisions are {list(names)}, "
-            f"the classes {list(classes)}."
-        )
+        raise InputError(f"utility must be given if decisions are not classes, got {list(names)}.")
     return [[float(name == label) for label in classes] for name in names]
 
 
@@ -251,18 +243,12 @@ def _good_for(
     if good is None:
         if name not in classes:
             raise InputError(
-                f"good must be given if an observed decision is not a class: name the classes that "
-                f"are good for {name!r} among {list(classes)}."
+                f"good must name the classes of {list(classes)} that are good for {name!r}."
             )
         return (name,)
     if isinstance(good, Mapping):
         check_known("good", as_tuple(good), decisions, "decisions")
-        if name not in good:
-            raise InputError(
-                f"good must name the good classes of every observed decision, got none for "
-                f"{name!r}; add it."
-            )
-        good = good[name]
+        good = good.get(name, ())
     labels = as_tuple(good)
     check_known("good", labels, classes, "classes")
     if not labels:
@@ -282,8 +268,7 @@ def check_known(option: str, labels: tuple[Any, ...], known: tuple[Any, ...], ki
 def _check_same(option: str, labels: tuple[Any, ...], expected: tuple[Any, ...], kind: str) -> None:
     if set(labels) != set(expected):
         raise InputError(
-            f"{option} must have an entry for each of {kind} {list(expected)} and no other, "
-            f"got {list(labels)}."
+            f"{option} must have an entry for each of {kind} {list(expected)}, got {list(labels)}."
         )
 
 
@@ -313,13 +298,11 @@ def read_noise(noise: Any, classes: tuple[Any, ...]) -> ClassNoise | None:
     if table.shape != (n, n) or not (np.all(table >= 0) and np.allclose(table.sum(axis=1), 1)):
         raise InputError(
             f"noise must give each of the classes {list(classes)} (rows) probabilities of being "
-            f"recorded as each class (columns) that sum to 1, as a dict of dicts or a matrix, "
-            f"got {noise!r}."
+            f"recorded as each class (columns), got {noise!r}."
         )
     if np.linalg.matrix_rank(table) < n or np.abs(np.linalg.inv(table)).max() > _MAX_INVERSE:
         raise InputError(
-            f"noise records some of the classes {list(classes)} so similarly that records do not "
-            f"distinguish them, got {noise!r}; merge these classes."
+            f"noise must tell the classes {list(classes)} apart, got {noise!r}; merge some."
         )
     return tuple(map(tuple, table.tolist()))
 

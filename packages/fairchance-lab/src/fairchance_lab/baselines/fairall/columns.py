@@ -88,10 +88,7 @@ class Columns:
             np.flatnonzero(kept & (named == kind)) for kind in KINDS
         )
         if not kept.any():
-            raise InputError(
-                "no feature differs between people of the same group, so there is nothing to learn "
-                "from; pass features that do."
-            )
+            raise InputError("no feature differs between people of the same group.")
         _check_counts(X, count)
         return Columns(
             real,
@@ -140,10 +137,7 @@ def _kinds(values: list[Floats], kinds: Sequence[str] | None) -> NDArray[np.str_
                 f"a column is {', '.join(KINDS[:-1])} or {KINDS[-1]}, got {kind!r} for column {j}."
             )
         if kind == "binary" and one.size > 2:
-            raise InputError(
-                f"column {j} is declared binary and has {one.size} values; call it categorical "
-                f"or real."
-            )
+            raise InputError(f"column {j} is declared binary and has {one.size} values.")
     return np.array(list(kinds))
 
 
@@ -154,5 +148,5 @@ def _check_counts(X: Floats, count: NDArray[np.intp]) -> None:
         row, at = np.argwhere(wrong)[0]
         raise InputError(
             f"counts must be 0, 1, 2 and so on, got {counted[row, at]!s} in row {row}, column "
-            f"{count[at]}; call the column real, or pass it before it is scaled."
+            f"{count[at]}."
         )
