@@ -65,6 +65,14 @@ def refused(*words, code=2):
     return line.removeprefix("fairchance: ")
 
 
+def causes(refused):
+    """Return how many rows were refused, by the codes of their mistakes."""
+    return {
+        ", ".join(one["code"] for one in cause["mistakes"]): cause["rows"]
+        for cause in refused["causes"]
+    }
+
+
 def start(url, folder, config=PROGRAM, n=400):
     """Start a program at a URL from files in a folder; return its history."""
     past = people(n)

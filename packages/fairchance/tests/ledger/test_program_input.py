@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import numpy as np
@@ -16,15 +17,15 @@ from fairchance.ledger.verification.walk import verify
 from ledger_worlds import algorithm_1, same, started
 from small_worlds import lender_world
 
-WRONG = {
-    "": "'' has no character",
-    " 1": "' 1' has white space at an end",
-    "1\N{NO-BREAK SPACE}": "white space at an end",
-    unicodedata.normalize("NFD", "Zoë"): "another form of its characters than Unicode's NFC",
-    "\N{ANGSTROM SIGN}": "another form of its characters",
-    "a\N{ZERO WIDTH SPACE}b": r"'a.u200bb' has the invisible character U\+200B",
-    "a\tb": r"the invisible character U\+0009",
-}
+WRONG = [
+    "",
+    " 1",
+    "1\N{NO-BREAK SPACE}",
+    unicodedata.normalize("NFD", "Zoë"),
+    "\N{ANGSTROM SIGN}",
+    "a\N{ZERO WIDTH SPACE}b",
+    "a\tb",
+]
 
 
 def named(url, ids, **options):
@@ -43,13 +44,13 @@ def named(url, ids, **options):
 @pytest.mark.parametrize("name", WRONG)
 def test_ids_that_look_like_others_are_refused(tmp_path, name):
     url = f"sqlite:///{tmp_path}/ledger.db"
-    with pytest.raises(InputError, match=f"{WRONG[name]}"):
+    with pytest.raises(InputError, match=re.escape(ascii(name))):
         named(url, ["h", name])
     program, (one, two, _) = named(url, ["Zoë", "Å", "1", "a b"])
     before = program.checkpoint()
     ids = [f"é{at}" for at in range(20)]
     for kind in (list, np.array, pd.Series):
-        with pytest.raises(InputError, match=f"{WRONG[name]}"):
+        with pytest.raises(InputError, match=re.escape(ascii(name))):
             program.decide(one.X, sensitive_features=one.group, ids=kind([*ids[:19], name]))
     assert program.checkpoint() == before
     assert program.decide(one.X, sensitive_features=one.group, ids=ids).round == 1

@@ -91,9 +91,7 @@ def test_a_column_of_identifiers_is_left_out_with_a_warning(method):
     (left_out,) = [one for one in caught if "left out" in str(one.message)]
     assert left_out.category is LearningWarning
     assert left_out.filename == __file__
-    assert str(left_out.message).startswith(
-        "The column 'name' is left out, since it has 300 values"
-    )
+    assert "'name'" in str(left_out.message)
     first = clf.decide(X)
     again = method().fit(X, good, accepted=z > 0).decide(X.assign(name="someone else"))
     assert np.array_equal(first.propensity, again.propensity)

@@ -264,13 +264,13 @@ def is_spelled_well(name):
 @given(st.lists(st.text(st.sampled_from(LETTERS), max_size=4), min_size=1, max_size=5))
 def test_spelling_is_checked_for_each_id(names):
     wrong = [one for one in names if not is_spelled_well(one)]
-    assert wrong == [one for one in names if mistakable(one) is not None]
+    assert wrong == [one for one in names if mistakable(one)]
     if not wrong:
         check_spelling(np.array(names))
         return
     with pytest.raises(InputError) as raised:
         check_spelling(np.array(names))
-    assert f"{wrong[0]!a} has {mistakable(wrong[0])}" in str(raised.value)
+    assert ascii(wrong[0]) in str(raised.value)
 
 
 def test_integers_have_one_spelling():
@@ -278,6 +278,6 @@ def test_integers_have_one_spelling():
 
 
 def test_masked_ids_are_refused():
-    with pytest.raises(InputError, match="1 of 2 ids are masked"):
+    with pytest.raises(InputError, match="1 of 2"):
         as_ids(np.ma.array([7, 8], mask=[False, True]), 2)
     assert as_ids(np.ma.array([7, 8]), 2).tolist() == [7, 8]

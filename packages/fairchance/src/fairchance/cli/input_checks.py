@@ -91,17 +91,12 @@ def refuse_ambiguous_ids(
     try:
         check_spelling(np.array(names, np.str_))
     except InputError:
-        reasons = [mistakable(name) for name in names]
-        ambiguous = np.array([reason is not None for reason in reasons], np.bool_)
+        ambiguous = np.array([*map(mistakable, names)], np.bool_)
         if reader is not None:
             ambiguous &= reader.standing(names).persons < 0
         places = np.flatnonzero(ambiguous)
-        refusals.add_each(
-            np.flatnonzero(refusals.usable)[places],
-            f"{column!r} has ",
-            [str(reasons[at]) for at in places],
-            ", so that one applicant could have two ids; write it in one way only",
-        )
+        rows = np.flatnonzero(refusals.usable)[places]
+        refusals.add(rows, "ambiguous_id", column, [names[at] for at in places])
     return ambiguous
 
 

@@ -18,12 +18,10 @@ from fairchance.errors import InputError, UnknownIdError
 from fairchance.ledger.base import Bools, Entry, Ints, Standing
 from fairchance.ledger.retention import Deadlines, held, in_utc
 from fairchance.ledger.sql import Reader
+from fairchance.words.applicants import objection_advice, objection_words
 
 __all__ = ["Objection", "Request", "check_objections", "overrides_in_force"]
 __all__ += ["to_erasure", "to_hold", "to_outcome", "to_override", "to_release", "to_undo"]
-
-_REMOVE = "remove them"
-_UNKNOWN = "are unknown or erased"
 
 
 class Objection(NamedTuple):
@@ -33,15 +31,18 @@ class Objection(NamedTuple):
     ----------
     applies
         Whether it applies to each applicant.
-    why
-        The reason, which completes a sentence that begins with "ids that".
-    advice
-        What to do.
+    code
+        What is wrong; ``words/applicants.py`` has the sentences.
+    option
+        The option that lets them pass; empty if there is none.
+    until
+        The day until which they are kept, for ``"retained"``.
     """
 
     applies: Bools
-    why: str
-    advice: str
+    code: str
+    option: str = ""
+    until: str = ""
 
 
 def check_objections(
@@ -66,9 +67,11 @@ def check_objections(
     for objection in objections:
         rows = np.flatnonzero(objection.applies)
         if rows.size:
-            raise (UnknownIdError if objection.why == _UNKNOWN else error)(
-                f"{rows.size} of {len(names)} ids {objection.why}, first {names[rows[0]]!r}; "
-                f"{undone}, {objection.advice}."
+            raise (UnknownIdError if objection.code == "unknown" else error)(
+                f"{rows.size} of {len(names)} ids "
+                f"{objection_words(objection.code, objection.until)}, first "
+                f"{names[rows[0]]!r}; {undone}, {objection_advice(objection.code)}.",
+                option=objection.option,
             )
 
 
@@ -165,7 +168,7 @@ def to_outcome(standing: Standing) -> list[Objection]:
     """Return why applicants can have no outcome."""
     return [
         _unknown(standing.persons),
-        Objection(~standing.accepted, "are not accepted", _REMOVE),
+        Objection(~standing.accepted, "not_accepted"),
     ]
 
 
@@ -173,17 +176,9 @@ def to_override(reader: Reader, standing: Standing, accepted: bool) -> list[Obje
     """Return why decisions cannot be overridden."""
     return [
         *_not_decided_here(standing),
-        Objection(
-            overrides_in_force(reader, standing),
-            "were overridden before",
-            f"undo that override first (--undo, undo_override), or {_REMOVE}",
-        ),
+        Objection(overrides_in_force(reader, standing), "overridden", option="undo"),
         _has_outcome(standing),
-        Objection(
-            standing.accepted == accepted,
-            f"are already {'accepted' if accepted else 'rejected'}",
-            _REMOVE,
-        ),
+        Objection(standing.accepted == accepted, "accepted" if accepted else "rejected"),
     ]
 
 
@@ -191,7 +186,7 @@ def to_undo(reader: Reader, standing: Standing) -> list[Objection]:
     """Return why overrides cannot be undone."""
     return [
         *_not_decided_here(standing),
-        Objection(~overrides_in_force(reader, standing), "are not overridden", _REMOVE),
+        Objection(~overrides_in_force(reader, standing), "not_overridden"),
         _has_outcome(standing),
     ]
 
@@ -204,7 +199,7 @@ def to_hold(persons: Ints) -> list[Objection]:
 def to_release(reader: Reader, persons: Ints) -> list[Objection]:
     """Return why applicants cannot be released from a hold."""
     free = ~np.isin(persons, held(reader))
-    return [_unknown(persons), Objection(free, "are not under hold", _REMOVE)]
+    return [_unknown(persons), Objection(free, "not_held")]
 
 
 def to_erasure(
@@ -216,16 +211,8 @@ def to_erasure(
     last = np.datetime_as_string(until[soon].max(), "D") if soon.any() else ""
     return [
         _unknown(persons),
-        Objection(
-            np.isin(persons, held(reader)),
-            "are under hold",
-            f"release them first, or {_REMOVE}",
-        ),
-        Objection(
-            soon & (not early),
-            f"are kept for {months} months (until {last} at the latest)",
-            f"erase them early (--early, early=True) and say why in the reason, or {_REMOVE}",
-        ),
+        Objection(np.isin(persons, held(reader)), "held"),
+        Objection(soon & (not early), "retained", option="early", until=last),
     ]
 
 
@@ -240,16 +227,16 @@ def overrides_in_force(reader: Reader, standing: Standing) -> Bools:
 
 
 def _unknown(persons: Ints) -> Objection:
-    return Objection(persons < 0, _UNKNOWN, _REMOVE)
+    return Objection(persons < 0, "unknown")
 
 
 def _not_decided_here(standing: Standing) -> list[Objection]:
     return [
         _unknown(standing.persons),
-        Objection(standing.round == 0, "belong to the history", _REMOVE),
+        Objection(standing.round == 0, "in_history"),
     ]
 
 
 def _has_outcome(standing: Standing) -> Objection:
     known = np.array([state is not None for state in standing.states], np.bool_)
-    return Objection(known, "have an outcome already", _REMOVE)
+    return Objection(known, "has_outcome")

@@ -29,6 +29,7 @@ from sklearn.preprocessing import OrdinalEncoder
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
 from fairchance.frames import is_frame, is_missing, plain
+from fairchance.words.columns import left_out_words
 
 __all__ = [
     "SEVERAL",
@@ -76,7 +77,7 @@ class TableColumn:
     kind
         ``"number"``, ``"flag"``, ``"date"``, ``"category"`` or ``"left out"``.
     why
-        Why it is left out; empty otherwise.
+        Why it is left out, ``"empty"`` or ``"identifier"``; empty otherwise.
     categories
         The values with a code of their own, sorted.
     others
@@ -322,7 +323,8 @@ class TableColumns:
         known = self.columns[at]
         if known.kind == "left out":
             raise InputError(
-                f"the column {known.name!r} cannot limit exploration, since it {known.why}; name "
+                f"the column {known.name!r} cannot limit exploration, since it "
+                f"{left_out_words(known.why)}; name "
                 f"another."
             )
         if ordered and known.kind == "category":
@@ -453,7 +455,7 @@ def looks_like_identifier(values: Any) -> bool:
 
 def _kept(columns: list[TableColumn]) -> tuple[TableColumn, ...]:
     if all(column.kind == "left out" for column in columns):
-        why = "; ".join(f"{column.name!r} {column.why}" for column in columns)
+        why = "; ".join(f"{column.name!r} {left_out_words(column.why)}" for column in columns)
         raise InputError(f"X has no column to decide by: {why or 'it has none'}; add some.")
     return tuple(columns)
 
@@ -462,7 +464,7 @@ def _of_numbers(name: str | int, kind: str, values: Floats) -> TableColumn:
     gaps = np.isnan(values)
     present, missing = values[~gaps], float(gaps.sum() / max(1, gaps.size))
     if not present.size:
-        return TableColumn(name, "left out", "is empty in the whole history", missing=missing)
+        return TableColumn(name, "left out", "empty", missing=missing)
     median = float(np.median(present))
     origin = float(np.floor(median)) if kind == "date" else 0.0
     return TableColumn(name, kind, median=median - origin, missing=missing, origin=origin)
@@ -474,12 +476,7 @@ def _of_text(name: str | int, index: Floats, levels: list[str], asked: set[str])
     counts = np.bincount(index[known].astype(np.intp), minlength=len(levels)).tolist()
     often = {level for level, count in zip(levels, counts, strict=True) if count >= SEVERAL}
     if not often | asked:
-        why = (
-            f"has {len(levels)} values of which none belongs to {SEVERAL} applicants or more, so "
-            f"it looks like an identifier or free text"
-            if levels
-            else "is empty in the whole history"
-        )
+        why = "identifier" if levels else "empty"
         return TableColumn(name, "left out", why, missing=missing)
     others = bool(set(levels) - often - asked)
     categories = tuple(sorted(often | asked))

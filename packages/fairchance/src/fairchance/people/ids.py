@@ -97,30 +97,25 @@ def is_text(text: str) -> bool:
     return "\0" not in text
 
 
-def mistakable(name: str) -> str | None:
-    """Return why an id could be taken for another that looks the same, None if it cannot.
+def mistakable(name: str) -> bool:
+    """Return whether an id could be taken for another that looks the same.
+
+    So it is with white space at an end, an invisible character, or a form other than Unicode's NFC.
 
     Examples
     --------
     >>> mistakable("Zoë"), mistakable(" Zoë"), mistakable("")
-    (None, 'white space at an end', 'no character')
-    >>> mistakable(unicodedata.normalize("NFD", "Zoë"))
-    "another form of its characters than Unicode's NFC"
-    >>> mistakable("Zo" + chr(0x200B) + "ë")
-    'the invisible character U+200B'
+    (False, True, True)
+    >>> mistakable(unicodedata.normalize("NFD", "Zoë")), mistakable("Zo" + chr(0x200B) + "ë")
+    (True, True)
     """
-    if not name:
-        return "no character"
     if name.isascii() and name.isprintable() and name == name.strip():  # quick, for most ids
-        return None
-    for character in name:
-        if unicodedata.category(character) in _INVISIBLE:
-            return f"the invisible character U+{ord(character):04X}"
-    if name != name.strip():
-        return "white space at an end"
-    if not unicodedata.is_normalized("NFC", name):
-        return "another form of its characters than Unicode's NFC"
-    return None
+        return not name
+    return (
+        name != name.strip()
+        or not unicodedata.is_normalized("NFC", name)
+        or any(unicodedata.category(character) in _INVISIBLE for character in name)
+    )
 
 
 def check_spelling(ids: NDArray[np.generic]) -> None:
@@ -128,11 +123,10 @@ def check_spelling(ids: NDArray[np.generic]) -> None:
     if ids.dtype.kind == "i":
         return
     for name in ids.tolist():
-        why = mistakable(name)
-        if why is not None:
+        if mistakable(name):
             raise InputError(
-                f"an id must have one spelling only, and {name!a} has {why}, so that one applicant "
-                f"could have two ids and two draws; change it."
+                f"an id must have one spelling only, without white space at its ends or invisible "
+                f"characters and in Unicode's NFC, got {name!a}; change it."
             )
 
 

@@ -36,6 +36,7 @@ from fairchance.people.columns import Expansion, TableColumns
 from fairchance.people.ids import as_ids, id_bits, unique_bits
 from fairchance.people.likeness import Checks, Likeness, Unlike, check_like
 from fairchance.words.batches import unlike_words
+from fairchance.words.columns import left_out_words
 
 __all__ = ["Batch", "History", "Intake", "good_outcome", "one_group"]
 
@@ -414,7 +415,8 @@ class Intake:
             self.expansion = self.columns.expansion(allow_missing=self.allow_missing)
             for column in self.columns.columns:
                 if column.why:
-                    message = f"The column {column.name!r} is left out, since it {column.why}."
+                    why = left_out_words(column.why)
+                    message = f"The column {column.name!r} is left out, since it {why}."
                     warnings.warn(message, LearningWarning, stacklevel=7)
         assert self.columns is not None
         return self.columns.codes(X)

@@ -19,9 +19,6 @@ import typer
 from numpy.typing import NDArray
 
 from fairchance.cli.files.refusals import (
-    DECIDED,
-    IN_HISTORY,
-    INVALID,
     Refusals,
     check_share,
     commonest,
@@ -268,12 +265,12 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     table = table.filter(arrow().array(~ambiguous))
     standing = reader.standing(table[roles.id].to_pylist())
     named = None if batch is None else reader.entry("batch", batch)
-    unsure, reason = _maybe_erased(reader, standing.persons, named)
+    unsure = _maybe_erased(reader, standing.persons, named)
     recorded = named if batch is not None else _batch_of(reader, standing.persons[~unsure])
     decided = _decided_elsewhere(standing, recorded)
     unsure &= ~decided
     rows = np.flatnonzero(refusals.usable)
-    refusals.add(rows[unsure], reason)
+    refusals.add(rows[unsure], "maybe_erased")
     _refuse_decided(rows, decided, standing, refusals)
     left_out = unsure | decided
     table = table.filter(arrow().array(~left_out))
@@ -323,10 +320,8 @@ def _with_whole_ids(table: Any, column: str, refusals: Refusals) -> Any:
         ],
         np.bool_,
     )
-    refusals.add(rows[~whole], f"{column!r} must be a whole number, as in the history")
-    range_ = f"from {_LEAST_ID} to {_LARGEST_ID}"
-    reason = f"{column!r} must be a whole number {range_}, as in the history"
-    refusals.add(rows[whole & ~fits], reason)
+    values = [name for name, is_whole in zip(names, fits, strict=True) if not is_whole]
+    refusals.add(rows[~fits], "not_whole", column, values)
     return table.filter(arrow().array(fits))
 
 
@@ -348,8 +343,8 @@ def _as_sent(
 
 def _maybe_erased(
     reader: Reader, persons: NDArray[np.int64], named: Entry | None
-) -> tuple[NDArray[np.bool_], str]:
-    """Return which unknown applicants may be erased ones of a batch in the file, and the reason.
+) -> NDArray[np.bool_]:
+    """Return which unknown applicants may be erased ones of a batch in the file.
 
     The history counts as a batch. The named batch is left to the program, which compares its
     content with the file.
@@ -357,7 +352,7 @@ def _maybe_erased(
     none = np.zeros(persons.size, np.bool_)
     unknown, known = persons < 0, np.sort(persons[persons >= 0])
     if not unknown.any() or not known.size:
-        return none, ""
+        return none
     parts = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]
     erased = np.sort(np.concatenate([part for part in parts if part is not None] or [known[:0]]))
     batches = (entry for kind in ("history", "batch") for entry in reader.entries(kind=kind))
@@ -368,12 +363,8 @@ def _maybe_erased(
             np.diff(np.searchsorted(part, ends)).item() for part in (known, erased)
         )
         if n_known and n_erased and (named is None or named.number != entry.number):
-            name = "the history" if entry.kind == "history" else f"batch {entry.key!r}"
-            return unknown, (
-                f"{name} has erased applicants, and this may be one of them; send new applicants "
-                f"in a file of their own"
-            )
-    return none, ""
+            return unknown
+    return none
 
 
 def _batch_of(reader: Reader, persons: NDArray[np.int64]) -> Entry | None:
@@ -405,12 +396,10 @@ def _refuse_decided(
     rows: NDArray[np.int64], decided: NDArray[np.bool_], standing: Standing, refusals: Refusals
 ) -> None:
     """Refuse applicants who were decided on before, in a round or in the history."""
-    before, after = "the id was decided on before ", "; a new application needs a new id"
     in_round, in_history = decided & (standing.round > 0), decided & (standing.round == 0)
-    rounds = [f"(round {number})" for number in standing.round[in_round].tolist()]
-    refusals.add_each(rows[in_round], before, rounds, after, DECIDED)
-    words = ["(in the history)"] * int(in_history.sum())
-    refusals.add_each(rows[in_history], before, words, after, IN_HISTORY)
+    rounds = map(str, standing.round[in_round].tolist())
+    refusals.add(rows[in_round], "decided_in_round", values=rounds)
+    refusals.add(rows[in_history], "decided_in_history")
 
 
 def _places(persons: NDArray[np.int64], recorded: Entry | None) -> NDArray[np.int64]:
@@ -438,7 +427,8 @@ def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, o
     refused_file = sent.refusals.write(refused_file, out)
     if not sent.ids.size:
         advice = ""
-        if {cause.kind for cause in sent.refusals.causes()} == {DECIDED}:
+        codes = {one.code for refusal in sent.refusals for one in refusal.mistakes}
+        if codes == {"decided_in_round"}:
             advice = (
                 ", fairchance export has the decisions, and a whole batch that is sent without "
                 "--batch is answered from the record"
@@ -449,7 +439,7 @@ def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, o
             f"reasons{advice}."
         )
     raise InputError(
-        f"{too_many}, {commonest(sent.refusals, kind=INVALID)}; nothing was decided or recorded, "
+        f"{too_many}, {commonest(sent.refusals)}; nothing was decided or recorded, "
         f"correct the file and send it again, {refused_file} has the rows with the reasons."
     )
 

@@ -50,7 +50,7 @@ from fairchance.cli.options import (
     progress,
 )
 from fairchance.cli.output import print_json, print_lines
-from fairchance.words import counted, people, shortened
+from fairchance.words import counted, people
 from fairchance.words.batches import unlike_expected_words
 
 if TYPE_CHECKING:  # an extra, and slow to import
@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # an extra, and slow to import
 __all__ = ["observe"]
 
 _SHOWN_CORRECTIONS = 3
-_UNKNOWN = "the id was never decided on, or is erased"
+_DONE = "given an outcome"
 
 
 def observe(
@@ -224,7 +224,7 @@ def _read_outcomes(
     states = outcome_states(table[roles.outcome], labels)
     refusals = Refusals(table, ids.tolist(), file.as_written, (column, roles.outcome))
     no_id = np.array([not name or "\0" in name for name in ids], np.bool_)
-    refusals.add(np.flatnonzero(no_id), f"{column!r} is empty or holds NUL, which is no id")
+    refusals.add(np.flatnonzero(no_id), "no_id", column)
     _refuse_unknown_labels(table[roles.outcome], states, labels, refusals)
     empty = _count_empty(view, ids, states, refusals)
     rows = np.flatnonzero(refusals.usable & (states != ""))
@@ -242,13 +242,10 @@ def _read_outcomes(
         before = np.where(covered, sent, before)
     usable = np.ones(names.size, np.bool_)
     contradicts = (before != "") & (sent != before) & (not corrections)
-    reasons = [
-        *_impossible(sent, before, standing, view.classifier),
-        (contradicts, "the record has another outcome, and corrections are not allowed"),
-    ]
-    for applies, reason in reasons:
+    impossible = _impossible(sent, before, standing, view.classifier)
+    for applies, code in [*impossible, (contradicts, "other_outcome")]:
         refused = applies & usable & ~covered
-        refusals.add(rows[refused[place]], reason)
+        refusals.add(rows[refused[place]], code, allowed=_DONE)
         usable &= ~refused
     if recorded is not None and not covered[usable].all():
         raise recorded.other_content()
@@ -273,7 +270,7 @@ def _count_empty(
     names, place = np.unique(ids[rows], return_inverse=True)
     standing = view.reader.standing(names.tolist())
     unknown = standing.persons < 0
-    refusals.add(rows[unknown[place]], _UNKNOWN)
+    refusals.add(rows[unknown[place]], "unknown", allowed=_DONE)
     has_outcome = np.array([state is not None for state in standing.states], np.bool_)
     return {
         "not_yet_known": int((standing.accepted & ~has_outcome & ~unknown).sum()),
@@ -286,8 +283,8 @@ def _refuse_unknown_labels(
     column: Any, states: NDArray[np.str_], labels: Labels, refusals: Refusals
 ) -> None:
     rows = np.flatnonzero(states == "?")
-    values = [shortened(value) for value in column.take(rows).to_pylist()]
-    refusals.add_each(rows, "the outcome ", values, f" is none of {labels.listed()}")
+    values = column.take(rows).to_pylist()
+    refusals.add(rows, "not_a_label", values=values, allowed=labels.listed())
 
 
 def _refuse_contradictory(
@@ -302,33 +299,24 @@ def _refuse_contradictory(
     np.minimum.at(low, place, code)
     np.maximum.at(high, place, code)
     contradictory = (low < high)[place]
-    refusals.add(rows[contradictory], "the file has different outcomes for this id")
+    refusals.add(rows[contradictory], "two_outcomes")
     return np.asarray(contradictory, np.bool_)
 
 
 def _impossible(
     sent: NDArray[np.str_], before: NDArray[np.str_], standing: Standing, classifier: Any
 ) -> list[tuple[NDArray[np.bool_], str]]:
-    """Return which outcomes the program would refuse, with the reasons."""
-    from fairchance.ledger.outcomes import outcomes_are_final  # noqa: PLC0415 - an extra
+    """Return which outcomes the program would refuse, with the codes of the reasons."""
+    from fairchance.ledger.objections import to_outcome  # noqa: PLC0415 - an extra
+    from fairchance.ledger.outcomes import outcomes_are_final  # noqa: PLC0415
 
     final = outcomes_are_final(classifier)
     never, known = "indeterminate", np.isin(before, ("good", "bad"))
     return [
-        (standing.persons < 0, _UNKNOWN),
-        (~standing.accepted, "the applicant is not accepted, so there is no outcome"),
-        (
-            final & (standing.round == 0) & (sent != before),
-            "outcomes of the history are final in a certified program",
-        ),
-        (
-            final & (before == never) & (sent != never),
-            "the applicant was withdrawn, which is final in a certified program",
-        ),
-        (
-            final & known & (sent == never),
-            "an outcome is on record, and it cannot be withdrawn in a certified program",
-        ),
+        *((one.applies, one.code) for one in to_outcome(standing)),
+        (final & (standing.round == 0) & (sent != before), "history_final"),
+        (final & (before == never) & (sent != never), "withdrawn_final"),
+        (final & known & (sent == never), "outcome_final"),
     ]
 
 

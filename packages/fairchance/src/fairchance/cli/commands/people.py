@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
+from itertools import repeat
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -58,7 +59,6 @@ if TYPE_CHECKING:  # an extra, and slow to import
 
 __all__ = ["erase", "hold", "override", "release", "withdraw"]
 
-_REMOVE = "remove them"  # the advice of objections that need no other
 _COMPACTED = "The files of the ledger are written anew, without erased applicants."
 _NOT_COMPACTED = "PostgreSQL keeps them in its files until VACUUM FULL: run erase --compact."
 _ON_SERVER = "Its write-ahead log, replicas and backups keep them until they are replaced."
@@ -147,13 +147,10 @@ class Given:
     ) -> _Chosen:
         meant = as_recorded(view.reader, ids, erasing=done == "erased")
         names = list(dict.fromkeys(map(str, meant)))
-        for applies, why, advice in objections(view, view.reader.standing(names)):
-            if applies.any():
-                advice = "leave it out" if advice == _REMOVE else advice  # noqa: PLW2901
-                raise InputError(
-                    f"ids that {why} cannot be {done}, got {names[int(np.argmax(applies))]!r}; "
-                    f"nothing was recorded, {advice}."
-                )
+        from fairchance.ledger.objections import check_objections  # noqa: PLC0415 - an extra
+
+        found = objections(view, view.reader.standing(names))
+        check_objections(names, found, f"nothing was {done}")
         return _Chosen(names)
 
     def _read_file(
@@ -170,14 +167,14 @@ class Given:
         listed = [name or "" for name in meant]
         refusals = Refusals(table, list(listed), sent.as_written, (column,))
         no_id = np.array([not name or "\0" in name for name in listed], np.bool_)
-        refusals.add(np.flatnonzero(no_id), f"{column!r} is empty or holds NUL, which is no id")
+        refusals.add(np.flatnonzero(no_id), "no_id", column)
         rows = np.flatnonzero(~no_id)
         names, place = np.unique(np.array(listed, np.object_)[rows], return_inverse=True)
         usable = np.ones(names.size, np.bool_)
-        for applies, why, advice in objections(view, view.reader.standing(names.tolist())):
-            end = "" if advice == _REMOVE else f"; {advice}"
-            refusals.add(rows[(applies & usable)[place]], f"ids that {why} cannot be {done}{end}")
-            usable &= ~applies
+        for one in objections(view, view.reader.standing(names.tolist())):
+            wrong, until = rows[(one.applies & usable)[place]], repeat(one.until)
+            refusals.add(wrong, one.code, values=until, allowed=done, option=one.option)
+            usable &= ~one.applies
         if self.strict:
             refusals.stop(source)
         return _Chosen(
@@ -290,8 +287,7 @@ def withdraw(given: Given) -> None:
     def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
         known = np.array([state in ("good", "bad") for state in standing.states], np.bool_)
         final = known & outcomes_are_final(view.classifier)
-        why = "have an outcome that is final"
-        return [*to_outcome(standing), Objection(final, why, _REMOVE)]
+        return [*to_outcome(standing), Objection(final, "final_outcome")]
 
     with program.reading() as view:
         chosen = given.read(view, objections, "withdrawn", ("outcomes", "indeterminate"))

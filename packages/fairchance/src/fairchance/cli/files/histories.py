@@ -22,7 +22,8 @@ from fairchance.cli.files.tables import Sent, file_name, read_sent
 from fairchance.cli.input_checks import refuse_ambiguous_ids
 from fairchance.errors import InputError
 from fairchance.extras import arrow
-from fairchance.words import counted, people, shortened
+from fairchance.words import counted, people
+from fairchance.words.columns import left_out_words
 
 if TYPE_CHECKING:
     from fairchance.ledger.config import Config
@@ -88,7 +89,7 @@ class PastApplications:
             "outcomes_not_read": self.n_unread,
             "refused": refused["rows"],
             "refused_rows": refused["file"],
-            "reasons": refused["reasons"],
+            "causes": refused["causes"],
             "features": [
                 {
                     "column": column.name,
@@ -140,7 +141,7 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
         columns,
         missing=() if config.missing == "refuse" else columns.names or (),
         missing_values=config.missing_values,
-        why_not_missing="and [columns] missing = 'refuse' takes no such row",
+        missing_code="missing_refused",
         source=shown,
         as_written=sent.as_written,
     )
@@ -198,12 +199,7 @@ def _refuse_single_members(refused: Refusals, names: tuple[str, ...]) -> None:
     of_row = members[rows].astype(np.str_)
     _, place, n = np.unique(of_row, return_inverse=True, return_counts=True)
     alone = rows[n[place] == 1]
-    refused.add_each(
-        alone,
-        "the group ",
-        [shortened(members[row]) for row in alone],
-        " has no other applicant, and a group needs two; merge it with another",
-    )
+    refused.add(alone, "lone_group", values=members[alone])
 
 
 def _check_features_are_not_answers(history: PastApplications, source: str) -> None:
@@ -245,14 +241,11 @@ def _past(
     unread = (decision == "no") & (states != "")
     states = np.where(decision == "no", "", states)
     _refuse_outcomes(states, refused, config)
-    odd = np.flatnonzero(np.isin(decision, ("?", "")))
-    refused.add_each(
-        odd,
-        f"{roles.accepted!r} must be {TRUTH_VALUES}, got ",
-        ["nothing" if texts[row] is None else shortened(texts[row]) for row in odd],
-    )
-    pending = np.flatnonzero((decision == "yes") & (states == ""))
-    refused.add(pending, "the applicant was accepted and has no outcome yet")
+    for code, found in (("no_decision", ""), ("not_a_decision", "?")):
+        rows = np.flatnonzero(decision == found)
+        values = [texts[row] or "" for row in rows]
+        refused.add(rows, code, roles.accepted, values, allowed=TRUTH_VALUES)
+    refused.add(np.flatnonzero((decision == "yes") & (states == "")), "pending")
     return states, decision == "yes", unread
 
 
@@ -260,16 +253,13 @@ def _refuse_outcomes(states: NDArray[np.str_], refused: Refusals, config: Config
     """Refuse rows with an unknown label, or with the label for outcomes never to be known."""
     unknown = np.flatnonzero(states == "?")
     values = refused.table[config.roles.outcome].to_pylist()
-    refused.add_each(
-        unknown,
-        "the outcome ",
-        [shortened(values[row]) for row in unknown],
-        f" is none of the labels in [outcomes]: {config.labels.listed()}",
-    )
     refused.add(
-        np.flatnonzero(states == "indeterminate"),
-        "the outcome will never be known, so it teaches nothing",
+        unknown,
+        "not_a_label",
+        values=[values[row] for row in unknown],
+        allowed=config.labels.listed(),
     )
+    refused.add(np.flatnonzero(states == "indeterminate"), "never_known")
 
 
 def columns_message(found: list[FoundColumn], where: str) -> list[str]:
@@ -280,7 +270,7 @@ def columns_message(found: list[FoundColumn], where: str) -> list[str]:
     Examples
     --------
     >>> income = FoundColumn("income", "number", "501 to 9,820", 12)
-    >>> empty = FoundColumn("phone", "", "", 3000, "is empty in every row")
+    >>> empty = FoundColumn("phone", "", "", 3000, "empty")
     >>> print(*columns_message([income, empty], "in [columns]"), sep="\n")
     Feature  Kind    Values        Missing
     income   number  501 to 9,820       12
@@ -299,7 +289,7 @@ def columns_message(found: list[FoundColumn], where: str) -> list[str]:
         for name, kind, values, missing in rows
     ]
     left_out = [
-        f"  {column.name!r} {column.left_out}"
+        f"  {column.name!r} {left_out_words(column.left_out)}"
         + (f"; to use it, list all features {where}" if column.kind == "number" else "")
         for column in found
         if column.left_out

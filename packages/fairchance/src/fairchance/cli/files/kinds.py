@@ -21,11 +21,12 @@ from fairchance.cli.files.csv_files import NUMBER
 from fairchance.errors import InputError
 from fairchance.extras import arrow
 from fairchance.words import percent, shortened
+from fairchance.words.columns import left_out_words
 
 if TYPE_CHECKING:
     from fairchance.ledger.encoding import FeatureColumns
 
-__all__ = ["FORMATTED", "FoundColumn", "as_dates", "as_numbers", "find_columns", "kind_name"]
+__all__ = ["FORMATTED", "FoundColumn", "as_dates", "as_numbers", "find_columns"]
 __all__ += ["with_codes_as_text", "without_missing"]
 
 FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
@@ -50,7 +51,8 @@ class FoundColumn:
     missing
         How many applicants have no value.
     left_out
-        Why decisions do not use it; empty if they do.
+        Why decisions do not use it, ``"empty"``, ``"identifier"`` or ``"unreadable"``; empty if
+        they do.
     word
         A word that may mean that the value is missing.
     """
@@ -107,16 +109,14 @@ def find_columns(
                 column = replace(column, left_out="")
             elif not column.kind:
                 raise InputError(
-                    f"the feature {name!r} of {source} {column.left_out}; leave it out of the "
-                    f"features."
+                    f"the feature {name!r} of {source} {left_out_words(column.left_out)}; leave it "
+                    f"out of the features."
                 )
         found.append(column)
     used = [column for column in found if not column.left_out]
     if not used:
-        raise InputError(
-            f"no column of {source} can be used as a feature: "
-            f"{', '.join(f'{column.name!r} {column.left_out}' for column in found)}; add a column."
-        )
+        why = ", ".join(f"{one.name!r} {left_out_words(one.left_out)}" for one in found)
+        raise InputError(f"no column of {source} can be used as a feature: {why}; add a column.")
     names, words, dates = (
         tuple(column.name for column in used if kind in (None, column.kind))
         for kind in (None, "text", "date")
@@ -128,7 +128,7 @@ def _found(column: Any, name: str, is_text: bool, source: str) -> FoundColumn:
     pa = arrow()
     kind = column.type
     if pa.types.is_null(kind) or column.null_count == len(column):
-        return FoundColumn(name, "", "", len(column), "is empty in every row")
+        return FoundColumn(name, "", "", len(column), "empty")
     if pa.types.is_boolean(kind):
         found = "true/false"
     elif pa.types.is_floating(kind) or pa.types.is_integer(kind):
@@ -138,7 +138,7 @@ def _found(column: Any, name: str, is_text: bool, source: str) -> FoundColumn:
     elif pa.types.is_string(kind):
         found = "text" if is_text else _kind_of_text(column, name, source)
     else:
-        return FoundColumn(name, "", "", column.null_count, f"holds {kind_name(kind)}")
+        return FoundColumn(name, "", "", column.null_count, "unreadable")
     n_missing, values = _described(column, found)
     left_out, word = _why_left_out(column, name, found), _word_for_missing(column, found)
     return FoundColumn(name, found, values, n_missing, left_out, word)
@@ -214,8 +214,7 @@ def _why_left_out(column: Any, name: str, kind: str) -> str:
     compute = arrow("compute")
     if kind == "text":
         counts = compute.value_counts(column.drop_null()).field("counts")
-        rare = compute.max(counts).as_py() < SEVERAL
-        return f"has no value that {SEVERAL} applicants share, like an identifier" if rare else ""
+        return "identifier" if compute.max(counts).as_py() < SEVERAL else ""
     n = len(column) - column.null_count
     if kind != "number" or compute.count_distinct(column).as_py() < n:
         return ""
@@ -223,7 +222,7 @@ def _why_left_out(column: Any, name: str, kind: str) -> str:
     there = values[np.isfinite(values)]
     whole = n >= _ENOUGH and bool(np.all(there == np.floor(there)))
     if looks_like_identifier(there) or (whole and _ID_NAME.search(name)):
-        return "has a different number for each applicant, like an identifier"
+        return "identifier"
     return ""
 
 
@@ -313,14 +312,6 @@ def _date(text: str) -> datetime | None:
     except ValueError:  # the 30th of February
         return None
     return read if read.tzinfo is None else read.astimezone(UTC).replace(tzinfo=None)
-
-
-def kind_name(kind: Any) -> str:
-    """Return the name of an Arrow type for a message."""
-    types = arrow().types
-    if types.is_time(kind):
-        return "times of day"
-    return "dates or times" if types.is_temporal(kind) else f"values of the kind {kind}"
 
 
 def with_codes_as_text(table: Any, as_written: Callable[[], Any]) -> Any:

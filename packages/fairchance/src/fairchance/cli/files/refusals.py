@@ -1,10 +1,10 @@
-"""Rows of a table that cannot be used, each with its reason, and the file that they go to."""
+"""Rows of a table that cannot be used, each with what is wrong, and the file that they go to."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, count
+from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from fairchance.cli.files.tables import check_writable, is_same_file, write_new_table
 from fairchance.errors import InputError
 from fairchance.extras import arrow
-from fairchance.words import counted
+from fairchance.words import counted, shortened
+from fairchance.words.applicants import objection_advice, objection_words
 
 __all__ = [
-    "DECIDED",
-    "INVALID",
-    "IN_HISTORY",
+    "BEFORE",
     "Cause",
+    "Mistake",
     "Refusal",
     "Refusals",
     "check_share",
@@ -31,39 +31,110 @@ __all__ = [
     "too_many_message",
 ]
 
-# Kinds of refusals: the row has a mistake, or the applicant was decided on before.
-INVALID, DECIDED, IN_HISTORY = "invalid", "decided", "in history"
+BEFORE = {"decided_in_round", "decided_in_history"}  # codes of applicants who were decided on
 
 _SHOWN_CAUSES = 5  # in a summary; the file has all
 _NAMED_CAUSES = 3  # in a sentence
+_LONGEST = 100  # characters of a value that are kept
+_SENTENCES = {
+    # Ids
+    "no_id": "{column} is empty or holds a NUL character",
+    "twice": "{column} is in the file {value} times",
+    "ambiguous_id": "{column} {value} has white space at an end, an invisible character, or a form "
+    "other than Unicode's NFC, so that one applicant could have two ids",
+    "not_whole": "{column} must be a whole number of 64 bits, as in the history, got {value}",
+    "decided_in_round": "the id was decided on in round {value}; a new application needs a new id",
+    "decided_in_history": "the id is in the history; a new application needs a new id",
+    "maybe_erased": "the applicant may be an erased one of a batch in this file; send new "
+    "applicants in a file of their own",
+    # Features and groups
+    "missing": "{column} is missing, which it never is in the history",
+    "missing_refused": "{column} is missing, and [columns] missing is 'refuse'",
+    "too_long": "{column} has {value} characters; the most is {allowed}",
+    "nul": "{column} holds a NUL character",
+    "not_a_number": "{column} must be a number, got {value}",
+    "formatted": "{column} must be a number without separators or units, got {value}",
+    "infinite": "{column} is infinite",
+    "not_a_date": "{column} must be a date such as 2031-01-31, got {value}",
+    "no_group": "{column} is empty, and every applicant needs a group",
+    "unknown_group": "the group {value} was not in the history, which has {allowed}",
+    "lone_group": "the group {value} has no other applicant, and a group needs two",
+    # Past decisions and outcomes
+    "no_decision": "{column} is empty, and must be {allowed}",
+    "not_a_decision": "{column} must be {allowed}, got {value}",
+    "pending": "the applicant was accepted and has no outcome yet",
+    "never_known": "the outcome will never be known, so it teaches nothing",
+    "not_a_label": "the outcome {value} is none of {allowed}",
+    "two_outcomes": "the file has different outcomes for this id",
+    "history_final": "outcomes of the history are final in a certified program",
+    "withdrawn_final": "the applicant was withdrawn, which is final in a certified program",
+    "outcome_final": "an outcome is on record, and it cannot be withdrawn in a certified program",
+    "other_outcome": "the record has another outcome, and corrections are not allowed",
+}
+_NUMBERS = {"twice", "decided_in_round", "too_long"}  # codes with a number as their value
+
+
+class Mistake(NamedTuple):
+    """What is wrong with a row.
+
+    Attributes
+    ----------
+    code
+        What kind of mistake it is: one of ``_SENTENCES``, or of an ``Objection``.
+    column
+        The column with it; empty if it is not in one.
+    value
+        What the row has there; may be empty.
+    allowed
+        What is allowed there, the same for all rows; of an objection, what cannot be done.
+    option
+        The option that lets the row pass.
+    others
+        Whether other rows with the same mistake have other values.
+    """
+
+    code: str
+    column: str = ""
+    value: str = ""
+    allowed: str = ""
+    option: str = ""
+    others: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as plain data, without the fields that do not apply."""
+        return {name: value for name, value in self._asdict().items() if value}
+
+    @property
+    def words(self) -> str:
+        """The mistake as a sentence."""
+        if self.code not in _SENTENCES:
+            text = f"ids that {objection_words(self.code, self.value)} cannot be {self.allowed}"
+            advice = objection_advice(self.code).format(option=f"--{self.option}")
+            return f"{text}; {advice}" if self.option else text
+        value = shortened(self.value)
+        if self.code in _NUMBERS:
+            value = self.value
+        elif self.code == "ambiguous_id":
+            value = ascii(self.value)
+        value += " (and others)" if self.others else ""
+        return _SENTENCES[self.code].format(
+            column=repr(self.column), value=value, allowed=self.allowed
+        )
 
 
 class Refusal(NamedTuple):
-    """A refused row: its number from 1, its id if it has one, and the reason."""
+    """A refused row: its number from 1, its id if it has one, and what is wrong."""
 
     row: int
     id: str | None
-    reason: str
+    mistakes: tuple[Mistake, ...]
 
 
 class Cause(NamedTuple):
-    """A reason without the values of single rows, the number of rows, and the kind of refusal."""
+    """Mistakes that rows have in common, with the values of the first row, and their number."""
 
-    reason: str
+    mistakes: tuple[Mistake, ...]
     n: int
-    kind: str
-
-
-class _Reason(NamedTuple):
-    """A reason in three parts; the value in the middle differs from row to row."""
-
-    before: str
-    value: str = ""
-    after: str = ""
-    kind: str = INVALID
-
-    def __str__(self) -> str:
-        return f"{self.before}{self.value}{self.after}"
 
 
 class Refusals:
@@ -84,11 +155,12 @@ class Refusals:
     --------
     >>> import pyarrow as pa
     >>> refused = Refusals(pa.table({"id": ["a", "b"], "age": [31, None]}), ["a", "b"])
-    >>> refused.add([1], "age is missing")
-    >>> list(refused), refused.usable.tolist()
-    ([Refusal(row=2, id='b', reason='age is missing')], [True, False])
-    >>> refused.to_table().to_pydict()
-    {'id': ['b'], 'age': [None], 'reason': ['age is missing']}
+    >>> refused.add([1], "no_group", "age")
+    >>> [(one.row, one.id, one.mistakes[0].code) for one in refused], refused.usable.tolist()
+    ([(2, 'b', 'no_group')], [True, False])
+    >>> refused.to_table().select(["id", "reason_code", "reason"]).to_pylist()[0]
+    {'id': 'b', 'reason_code': 'no_group', 'reason': "'age' is empty, and every applicant needs a
+    group"}
     """
 
     def __init__(
@@ -101,93 +173,79 @@ class Refusals:
         self.table = table
         self._as_written, self._text = as_written, set(text)
         self._ids = ids
-        self._reasons: dict[int, list[_Reason]] = {}
+        self._mistakes: dict[int, list[Mistake]] = {}
 
     def __len__(self) -> int:
-        return len(self._reasons)
+        return len(self._mistakes)
 
     def __iter__(self) -> Iterator[Refusal]:
-        for row in sorted(self._reasons):
-            yield Refusal(row + 1, self._ids[row], "; ".join(map(str, self._reasons[row])))
+        for row in sorted(self._mistakes):
+            yield Refusal(row + 1, self._ids[row], tuple(self._mistakes[row]))
 
-    def add(self, rows: Iterable[int], reason: str) -> None:
-        """Refuse rows, counted from 0, for the same reason."""
-        for row in rows:
-            self._reasons.setdefault(int(row), []).append(_Reason(reason))
-
-    def add_each(
+    def add(
         self,
         rows: Iterable[int],
-        before: str,
-        values: Iterable[str],
-        after: str = "",
-        kind: str = INVALID,
+        code: str,
+        column: str = "",
+        values: Iterable[str] | None = None,
+        *,
+        allowed: str = "",
+        option: str = "",
     ) -> None:
-        """Refuse rows for the same cause: a sentence with a value for each row in the middle."""
-        for row, value in zip(rows, values, strict=True):
-            self._reasons.setdefault(int(row), []).append(_Reason(before, value, after, kind))
+        """Refuse rows, counted from 0, for the same mistake, with a value for each row."""
+        for row, value in zip(rows, repeat("") if values is None else values, strict=False):
+            mistake = Mistake(code, column, value[:_LONGEST], allowed, option)
+            self._mistakes.setdefault(int(row), []).append(mistake)
 
     def causes(self) -> list[Cause]:
-        """Return the reasons with the number of rows, the commonest first.
-
-        If the values of rows differ, the first one is shown.
+        """Return the mistakes with the number of rows, the commonest first.
 
         Examples
         --------
         >>> import pyarrow as pa
         >>> refused = Refusals(pa.table({"age": ["9,5", "31", "8,1"]}), ["a", "b", "c"])
-        >>> refused.add_each([0, 2], "'age' must be a number, got ", ["'9,5'", "'8,1'"])
-        >>> refused.causes()[0].reason
-        "'age' must be a number, got '9,5' (row 1, and others)"
+        >>> refused.add([0, 2], "not_a_number", "age", ["9,5", "8,1"])
+        >>> (cause,) = refused.causes()
+        >>> cause.n, cause.mistakes[0].words
+        (2, "'age' must be a number, got '9,5' (and others)")
         """
-        rows_of: dict[tuple[tuple[str, str, str], ...], list[int]] = defaultdict(list)
-        for row in sorted(self._reasons):
-            key = tuple((part.before, part.after, part.kind) for part in self._reasons[row])
-            rows_of[key].append(row)
-        causes = [
-            # A row that has a mistake too is not refused only because it was decided before.
-            Cause(self._common_reason(rows), len(rows), key[0][2] if len(key) == 1 else INVALID)
-            for key, rows in rows_of.items()
-        ]
+        found: dict[tuple[Mistake, ...], list[tuple[Mistake, ...]]] = defaultdict(list)
+        for refusal in self:
+            key = tuple(one._replace(value="") for one in refusal.mistakes)
+            found[key].append(refusal.mistakes)
+        causes = [Cause(_common(all_of), len(all_of)) for all_of in found.values()]
         return sorted(causes, key=lambda cause: -cause.n)
-
-    def _common_reason(self, rows: list[int]) -> str:
-        """Return the reason without its values, to count rows with the same reason."""
-        parts = []
-        for at, first in enumerate(self._reasons[rows[0]]):
-            same = all(self._reasons[row][at].value == first.value for row in rows)
-            others = "" if same else f" (row {rows[0] + 1}, and others)"
-            parts.append(f"{first.before}{first.value}{others}{first.after}")
-        return "; ".join(parts)
 
     @property
     def usable(self) -> NDArray[np.bool_]:
         """Whether each row can be used."""
         usable = np.ones(self.table.num_rows, np.bool_)
-        usable[list(self._reasons)] = False
+        usable[list(self._mistakes)] = False
         return usable
 
     def stop(self, source: str) -> None:
         """Raise an error for the first refused row, if there is one."""
         for refusal in self:
             raise InputError(
-                f"{source}, row {refusal.row} (id {refusal.id!r}): {refusal.reason}; {len(self)} "
-                f"of {self.table.num_rows} rows cannot be used, so correct or remove them, or "
-                f"leave out --strict to go on without them."
+                f"{source}, row {refusal.row} (id {refusal.id!r}): {_words(refusal.mistakes)}; "
+                f"{len(self)} of {self.table.num_rows} rows cannot be used, so correct or remove "
+                f"them, or leave out --strict to go on without them."
             )
 
     def to_table(self) -> Any:
-        """Return the refused rows as they were written, with a column for the reason.
+        """Return the refused rows as they were written, with columns for codes and reasons.
 
-        The column has a name of its own: rows that were refused before have a reason already.
+        The columns have names of their own: rows that were refused before have reasons already.
         """
         whole = self.table if self._as_written is None else self._as_written()
-        rows = whole.take(arrow().array(sorted(self._reasons), arrow().int64()))
-        reasons = arrow().array([refusal.reason for refusal in self], arrow().string())
-        others = (f"reason_refused_{number}" for number in count(2))
-        titles = chain(("reason", "reason_refused"), others)
-        title = next(title for title in titles if title not in rows.column_names)
-        return rows.append_column(title, reasons)
+        table = whole.take(arrow().array(sorted(self._mistakes), arrow().int64()))
+        ends = chain(("", "_refused"), (f"_refused_{number}" for number in count(2)))
+        there = set(table.column_names)
+        end = next(end for end in ends if not {f"reason_code{end}", f"reason{end}"} & there)
+        codes = [", ".join(one.code for one in refusal.mistakes) for refusal in self]
+        table = table.append_column(f"reason_code{end}", arrow().array(codes, arrow().string()))
+        reasons = [_words(refusal.mistakes) for refusal in self]
+        return table.append_column(f"reason{end}", arrow().array(reasons, arrow().string()))
 
     def write(self, path: str, *taken: str) -> str:
         """Write the refused rows, if there are any, and return the path of the file.
@@ -199,6 +257,18 @@ class Refusals:
             return path
         numbers = [name for name in self.table.column_names if name not in self._text]
         return write_new_table(self.to_table(), path, numbers=numbers, taken=taken)
+
+
+def _words(mistakes: Iterable[Mistake]) -> str:
+    return "; ".join(one.words for one in mistakes)
+
+
+def _common(rows: list[tuple[Mistake, ...]]) -> tuple[Mistake, ...]:
+    """Return the mistakes of the first row, marked if other rows have other values."""
+    return tuple(
+        first._replace(others=any(row[at].value != first.value for row in rows))
+        for at, first in enumerate(rows[0])
+    )
 
 
 def check_share(most: float) -> None:
@@ -231,36 +301,45 @@ def refused_counts(refusals: Refusals, path: str | None) -> dict[str, Any]:
     return {
         "rows": len(refusals),
         "file": path if len(refusals) else None,
-        "reasons": {cause.reason: cause.n for cause in refusals.causes()},
+        "causes": [
+            {"rows": cause.n, "mistakes": [one.as_dict() for one in cause.mistakes]}
+            for cause in refusals.causes()
+        ],
     }
 
 
-def commonest(refusals: Refusals, most: int = _NAMED_CAUSES, *, kind: str | None = None) -> str:
-    """Return the commonest reasons as part of a sentence; only those of a kind if it is given.
+def commonest(refusals: Refusals, most: int = _NAMED_CAUSES) -> str:
+    """Return the commonest mistakes as part of a sentence.
+
+    Applicants who were decided on before are left out if there are others.
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> refused = Refusals(pa.table({"age": [None, 31, None]}), ["a", "b", "c"])
-    >>> refused.add([0, 2], "'age' is missing")
+    >>> refused.add([0, 2], "infinite", "age")
     >>> commonest(refused)
-    "most often because 'age' is missing (2 rows)"
+    "most often because 'age' is infinite (2 rows)"
     """
-    causes = [cause for cause in refusals.causes() if kind in (None, cause.kind)][:most]
-    reasons = (f"{cause.reason} ({counted(cause.n, 'row')})" for cause in causes)
+    causes = refusals.causes()
+    wrong = [cause for cause in causes if not {one.code for one in cause.mistakes} <= BEFORE]
+    named = (wrong or causes)[:most]
+    reasons = (f"{_words(cause.mistakes)} ({counted(cause.n, 'row')})" for cause in named)
     return "most often because " + ", then ".join(reasons)
 
 
 def refused_message(refused: dict[str, Any]) -> list[str]:
-    """Return ``refused_counts`` as lines, the commonest reasons first."""
+    """Return ``refused_counts`` as lines, the commonest causes first."""
     if not refused["rows"]:
         return []
-    reasons = list(refused["reasons"].items())
+    causes = refused["causes"]
     place = "standard output" if refused["file"] == "-" else refused["file"]
     where = "" if place is None else f", with the reasons in {place}"
     lines = [f"{counted(refused['rows'], 'row')} refused{where}:"]
-    lines += [f"  {n:,} × {reason}" for reason, n in reasons[:_SHOWN_CAUSES]]
-    rest = sum(n for _, n in reasons[_SHOWN_CAUSES:])
+    for cause in causes[:_SHOWN_CAUSES]:
+        mistakes = [Mistake(**one) for one in cause["mistakes"]]
+        lines.append(f"  {cause['rows']:,} × {_words(mistakes)}")
+    rest = sum(cause["rows"] for cause in causes[_SHOWN_CAUSES:])
     return [*lines, f"  {rest:,} for other reasons"] if rest else lines
 
 

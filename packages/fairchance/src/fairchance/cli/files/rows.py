@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterable
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from fairchance.cli.files.kinds import (
     FORMATTED,
     as_dates,
     as_numbers,
-    kind_name,
     without_missing,
 )
 from fairchance.cli.files.refusals import Refusals
@@ -87,7 +87,7 @@ def split_rows(
     groups: Attributes | None = None,
     missing: Collection[str] = (),
     missing_values: Collection[str] = (),
-    why_not_missing: str = "which it never is in the history",
+    missing_code: str = "missing",
     source: str = "the table",
     as_written: Callable[[], Any] | None = None,
     names_of: Callable[[Any, Any], Iterable[str | None]] | None = None,
@@ -112,8 +112,8 @@ def split_rows(
         Features that may be missing.
     missing_values
         Values that mean that a feature is missing.
-    why_not_missing
-        Why other features may not be missing, as part of a sentence.
+    missing_code
+        The code of refusals for other features that are missing.
     source
         Name of the table in messages.
     as_written
@@ -148,7 +148,7 @@ def split_rows(
             column, strange = _numbers(column, name, refused)
         if name not in missing:
             empty = np.setdiff1d(_rows(column.is_null(nan_is_null=True)), strange)
-            refused.add(empty, f"{name!r} is missing, {why_not_missing}")
+            refused.add(empty, missing_code, name)
         made[place_of[name]] = column
     ready = arrow().Table.from_arrays(made, ready.column_names)
     return ready.filter(arrow().array(refused.usable)), refused
@@ -273,15 +273,13 @@ def _recoded(column: Any, read: Any) -> NDArray[np.str_]:
 def _check_ids(column: Any, name: str, refused: Refusals) -> None:
     compute = arrow("compute")
     blank = compute.fill_null(compute.equal(column, ""), True)
-    refused.add(_rows(blank), f"{name!r} is empty, and an application needs an id")
+    refused.add(_rows(blank), "no_id", name)
     _check_length(column, name, _LONGEST_ID, refused)
     coded = column.combine_chunks().dictionary_encode()
     codes = compute.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
     _, place, times = np.unique(codes, return_inverse=True, return_counts=True)
     twice = np.flatnonzero((times[place] > 1) & (codes >= 0))
-    refused.add_each(
-        twice, f"{name!r} is in the file ", map(str, times[place][twice].tolist()), " times"
-    )
+    refused.add(twice, "twice", name, map(str, times[place][twice].tolist()))
 
 
 def _check_groups(
@@ -291,7 +289,7 @@ def _check_groups(
     lacking = np.zeros(table.num_rows, np.bool_)
     for name in names:
         empty = compute.is_null(table[name]).to_numpy(zero_copy_only=False)
-        refused.add(np.flatnonzero(empty), f"{name!r} is empty, and every applicant needs a group")
+        refused.add(np.flatnonzero(empty), "no_group", name)
         _check_length(table[name], name, _LONGEST_ID, refused)
         lacking |= empty
     if known is None or not names:
@@ -307,12 +305,11 @@ def _check_groups(
     combinations = zip(
         *(table[name].take(pa.array(rows)).to_pylist() for name in names), strict=True
     )
-    refused.add_each(
+    refused.add(
         rows,
-        "the group ",
-        [shortened(", ".join(values)) for values in combinations],
-        f" was not in the history, which has {known.listed()}; map it to one of these, or start a "
-        f"program with a history that has it",
+        "unknown_group",
+        values=[", ".join(values) for values in combinations],
+        allowed=known.listed(),
     )
 
 
@@ -320,27 +317,24 @@ def _check_length(column: Any, name: str, most: int, refused: Refusals) -> None:
     compute = arrow("compute")
     n = compute.fill_null(compute.utf8_length(column), 0).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(n > most)
-    counts = [f"{n[row]:,}" for row in rows]
-    refused.add_each(rows, f"{name!r} has ", counts, f" characters; the most is {most:,}")
+    refused.add(rows, "too_long", name, [f"{n[row]:,}" for row in rows], allowed=f"{most:,}")
     nul = compute.fill_null(compute.match_substring(column, "\0"), False)
-    refused.add(_rows(nul), f"{name!r} holds a NUL character")
+    refused.add(_rows(nul), "nul", name)
 
 
 def _numbers(column: Any, name: str, refused: Refusals) -> tuple[Any, NDArray[np.int64]]:
     """Return a column as numbers; refuse and return the rows with anything else."""
     values, strange = as_numbers(column)
-    why = f"{name!r} must be a number, got "
     if arrow().types.is_string(column.type):
         words = column.take(arrow().array(strange))
         looks = arrow("compute").match_substring_regex(words, FORMATTED)
         formatted = looks.to_numpy(zero_copy_only=False).astype(np.bool_)
-        shown = np.array([shortened(word) for word in words.to_pylist()], np.object_)
-        refused.add_each(strange[~formatted], why, shown[~formatted])
-        hint = ", so write it without separators or units"
-        refused.add_each(strange[formatted], why, shown[formatted], hint)
+        found = np.array(words.to_pylist(), np.object_)
+        refused.add(strange[~formatted], "not_a_number", name, found[~formatted])
+        refused.add(strange[formatted], "formatted", name, found[formatted])
     else:
-        refused.add(strange, f"{why}{kind_name(column.type)}")
-    refused.add(np.flatnonzero(np.isinf(values)), f"{name!r} is infinite")
+        refused.add(strange, "not_a_number", name, repeat(str(column.type)))
+    refused.add(np.flatnonzero(np.isinf(values)), "infinite", name)
     return arrow().array(values), strange
 
 
@@ -348,8 +342,7 @@ def _dates(column: Any, name: str, refused: Refusals) -> tuple[Any, NDArray[np.i
     """Return a column as dates; refuse and return the rows with anything else."""
     dates, strange = as_dates(column)
     values = column.take(arrow().array(strange)).to_pylist()
-    shown = [shortened(str(value)) for value in values]
-    refused.add_each(strange, f"{name!r} must be a date such as 2031-01-31, got ", shown)
+    refused.add(strange, "not_a_date", name, map(str, values))
     return dates, strange
 
 
