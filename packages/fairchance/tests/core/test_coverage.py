@@ -12,10 +12,10 @@ from fairchance.errors import InputError
 @pytest.mark.parametrize("rule", [SummedAcceptance, MeanPastScore, SumOfG])
 @pytest.mark.parametrize("wrong", [-0.1, np.nan, np.inf])
 def test_tau_is_a_number(rule, wrong):
-    with pytest.raises(InputError, match=rf"threshold \(τ\) must be a number ≥ 0, got {wrong}"):
+    with pytest.raises(InputError, match=rf"threshold.*got {wrong}"):
         rule(wrong)
 
 
 def test_reference_size_is_positive():
-    with pytest.raises(InputError, match="reference_size must be 1 or more, got 0"):
+    with pytest.raises(InputError, match=r"reference_size.*got 0"):
         SummedAcceptance(reference_size=0)

@@ -123,9 +123,9 @@ def test_a_difference_of_five_points_is_the_default():
 @pytest.mark.parametrize("bound", [-0.01, 1.01, np.nan])
 @pytest.mark.parametrize("parity", [TruePositiveRateParity, FalseDiscoveryRateParity])
 def test_bounds_outside_are_refused(parity, bound):
-    with pytest.raises(InputError, match=rf"difference .* must be in \[0, 1\], got {bound}"):
+    with pytest.raises(InputError, match=rf"difference.*got {bound}"):
         parity(bound)
-    with pytest.raises(InputError, match=rf"ratio .* must be in \(0, 1\], got {bound}"):
+    with pytest.raises(InputError, match=rf"ratio.*got {bound}"):
         parity(ratio=bound)
-    with pytest.raises(InputError, match="either a difference or a ratio"):
+    with pytest.raises(InputError, match=r"difference.*ratio"):
         parity(0.1, ratio=0.8)

@@ -55,37 +55,37 @@ def test_rules_exclude_matching_and_missing_values(rule, named, excluded):
 def test_words_in_raw_columns():
     frame = pd.DataFrame({"trade": ["smith", None, "baker"]})
     assert OneOf("trade", ("smith",)).excludes(frame).tolist() == [True, True, False]
-    with pytest.raises(InputError, match=r"numbers are needed .* use OneOf for words"):
+    with pytest.raises(InputError, match="OneOf"):
         Below("trade", 3).excludes(frame)
 
 
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Limited(max_risk=1.0), r"max_risk .* in \[0, 1\), or None for no cap, got 1.0"),
+        (lambda: Limited(max_risk=1.0), r"max_risk.* got 1\.0"),
         (lambda: Limited(max_risk=np.nan), "max_risk .* got nan"),
-        (lambda: Limited(exclude=3), "exclude must be a Rule .* or a function of X, got 3"),
-        (lambda: Limited(exclude=Below), "exclude must be a Rule .* got <class"),
-        (lambda: Limited(exposure=10), "go together.*got exposure=10 and amount=None"),
-        (lambda: Limited(amount=10), "go together.*got exposure=None and amount=10"),
-        (lambda: Limited(exposure=0, amount=1), "exposure .* positive number, got 0"),
-        (lambda: Limited(exposure=np.inf, amount=1), "exposure .* positive number, got inf"),
-        (lambda: Limited(exposure=9, amount=-1), "amounts are money .* got -1.0"),
-        (lambda: Limited(exposure=9, amount=[1]), "amount must be a number, the name of a column"),
-        (lambda: Limited("uniform"), "strategy must be a Strategy or a function"),
-        (lambda: Limited(Limited(max_risk=0.5)), "must not contain another"),
-        (lambda: Column(1.5), "by its name or its position from 0, got 1.5"),
-        (lambda: OneOf(0, "car"), "values must be a tuple or list, got the word 'car'"),
-        (lambda: GroupShare(Limited(max_risk=0.5)), r"never inside one.*Limited\(GroupShare"),
-        (lambda: Limited(max_risk=0.5) * Uniform(), r"never inside one.*write Limited\(a \* b"),
-        (lambda: Column(7).values(AGES), "position must be from 0 to 1, got 7"),
+        (lambda: Limited(exclude=3), "exclude.* got 3"),
+        (lambda: Limited(exclude=Below), "exclude.* got <class"),
+        (lambda: Limited(exposure=10), "exposure=10 and amount=None"),
+        (lambda: Limited(amount=10), "exposure=None and amount=10"),
+        (lambda: Limited(exposure=0, amount=1), "exposure.* got 0"),
+        (lambda: Limited(exposure=np.inf, amount=1), "exposure.* got inf"),
+        (lambda: Limited(exposure=9, amount=-1), r"amounts.* got -1\.0"),
+        (lambda: Limited(exposure=9, amount=[1]), r"amount.* got \[1\]"),
+        (lambda: Limited("uniform"), "strategy.* got 'uniform'"),
+        (lambda: Limited(Limited(max_risk=0.5)), "Limited"),
+        (lambda: Column(1.5), r"got 1\.5"),
+        (lambda: OneOf(0, "car"), "values.*'car'"),
+        (lambda: GroupShare(Limited(max_risk=0.5)), r"Limited\(GroupShare"),
+        (lambda: Limited(max_risk=0.5) * Uniform(), r"Limited\(a \* b"),
+        (lambda: Column(7).values(AGES), "0 to 1, got 7"),
         (
             lambda: Column("age").values(AGES),
-            "'age' cannot be found by its name.*position",
+            "'age'",
         ),
         (
             lambda: Column("age").found(ColumnNames(("a", "b"))),
-            "no column 'age' .* fit got 'a', 'b'",
+            "'age'.*'a', 'b'",
         ),
     ],
 )
@@ -97,10 +97,10 @@ def test_wrong_limits_are_refused(make, words):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ([True, np.nan, False], "got NaN or None for 1 of 3"),
-        ([True, None, None], "got NaN or None for 2 of 3"),
-        ([0.3, 1, 0], r"True or False for each applicant, got \[0.3"),
-        ([True], r"one value per applicant, shape \(3,\), got shape \(1,\)"),
+        ([True, np.nan, False], "1 of 3"),
+        ([True, None, None], "2 of 3"),
+        ([0.3, 1, 0], r"got \[0\.3"),
+        ([True], r"\(3,\), got shape \(1,\)"),
     ],
 )
 def test_answers_of_a_users_rule(answer, words):
@@ -341,7 +341,7 @@ class Stingy(Strategy):
 def test_positivity_is_still_demanded_of_those_left(rng):
     batch, score = people(40)
     assert drawn(batch, score, Limited(Stingy(), max_risk=0.5), 3).drawn.sum() == 3
-    with pytest.raises(InputError, match="positive finite number for every candidate"):
+    with pytest.raises(InputError, match="got"):
         drawn(batch, score, Limited(Stingy(), max_risk=0.6), 3)
     found = find_candidates(batch, np.arange(40), score, Stingy(), 2)
     assert found.at_most == 40

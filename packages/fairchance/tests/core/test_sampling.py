@@ -227,7 +227,7 @@ def test_a_group_without_a_share_fills_in_only_when_the_others_are_used_up():
 
 @pytest.mark.parametrize("n_draw", [-1, 8])
 def test_no_more_than_there_are(n_draw):
-    with pytest.raises(InputError, match=f"between 0 and the 7 candidates, got {n_draw}"):
+    with pytest.raises(InputError, match=f"7.*got {n_draw}"):
         Case(np.ones(7), n_draw).in_round(1)
 
 
@@ -278,7 +278,7 @@ def test_coins_fall_as_often_as_they_should(keys):
 
 @pytest.mark.parametrize("wrong", [-1e-9, 1 + 1e-9, np.nan])
 def test_coins_need_probabilities(wrong):
-    with pytest.raises(InputError, match=r"probabilities must be in \[0, 1\], got one outside"):
+    with pytest.raises(InputError, match="probabilities"):
         coin_flips(np.array([0.5, wrong]), np.zeros(2, np.uint64))
 
 

@@ -103,7 +103,7 @@ def test_shares_of_the_draw():
     assert (Uniform() * GroupShare()).group_shares(IN_EXPLORE).tolist() == [0.75, 0.25, 0]
     for strategy in (Uniform(), EqualGroups(), GroupShare(reading="product")):
         assert strategy.group_shares(IN_EXPLORE) is None
-    with pytest.raises(InputError, match="two strategies with group quotas cannot be multiplied"):
+    with pytest.raises(InputError, match="reading='product'"):
         (GroupShare() * GroupShare()).group_shares(IN_EXPLORE)
 
 
@@ -144,9 +144,7 @@ def no_group(X, score):
 @pytest.mark.parametrize("kind", [PartialFeedbackClassifier, CertifiedClassifier])
 def test_a_function_of_other_arguments_is_refused_by_name(wrong, kind):
     X = np.linspace(-1, 1, 40)[:, None]
-    with pytest.raises(
-        InputError, match=r"is called with three arguments \(X, score, group\)"
-    ) as no:
+    with pytest.raises(InputError, match=r"\(X, score, group\)") as no:
         kind(strategy=wrong).fit(X, np.arange(40) % 2, accepted=X[:, 0] > 0)
     assert str(no.value).startswith(f"{wrong.__name__}(")
     assert str(no.value).endswith("change its arguments.")
@@ -165,7 +163,7 @@ def test_a_class_of_ones_own_can_go_on_a_ledger_and_a_function_cannot(tmp_path):
     X = np.random.default_rng(0).normal(size=(400, 1))
     start = partial(Program.create, url, X=X[:200], y=X[:200, 0] > 1, accepted=X[:200, 0] > 0)
     in_memory = PartialFeedbackClassifier(strategy=three, random_state=0)
-    with pytest.raises(InputError, match="cannot be saved"):
+    with pytest.raises(InputError, match="saved"):
         start(classifier=in_memory)
     kept = PartialFeedbackClassifier(strategy=NearTheMiddle(0.05), random_state=0)
     decided = start(classifier=kept, types=[NearTheMiddle]).decide(X[200:])
@@ -174,7 +172,7 @@ def test_a_class_of_ones_own_can_go_on_a_ledger_and_a_function_cannot(tmp_path):
     again = program.verify()
     assert (again.problem, again.n_decisions) == (None, 200)
     assert decided.accepted.any()
-    with pytest.raises(InputError, match="pass it in types= if it is yours"):
+    with pytest.raises(InputError, match="types="):
         Program.open(url).decide(X[:10])
 
 
@@ -186,14 +184,14 @@ def test_as_strategy():
 
 @pytest.mark.parametrize("wrong", ["uniform", Uniform, 3])
 def test_other_things_are_no_strategy(wrong):
-    with pytest.raises(InputError, match=r"must be a Strategy or a function of .*, got "):
+    with pytest.raises(InputError, match=r"strategy.*got "):
         as_strategy(wrong)
 
 
 @pytest.mark.parametrize("shape", [(2,), (3, 1), ()])
 def test_a_function_returns_one_number_a_person(shape):
     strategy = as_strategy(lambda *_: np.ones(shape))
-    with pytest.raises(InputError, match=r"one number per applicant, shape \(3,\), got shape \("):
+    with pytest.raises(InputError, match=r"\(3,\), got shape \("):
         person(strategy)
 
 
@@ -209,7 +207,7 @@ def test_a_function_returns_one_number_a_person(shape):
     ],
 )
 def test_every_candidate_must_be_reachable(g, found):
-    with pytest.raises(InputError, match=rf"positive finite number .* got {found} from Uniform"):
+    with pytest.raises(InputError, match=rf"got {found} from Uniform"):
         check_sizes(np.array(g, float), Uniform())
 
 
@@ -220,18 +218,18 @@ def test_positive_sizes_pass():
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, np.nan])
 def test_beta_is_a_share(wrong):
-    with pytest.raises(InputError, match=rf"beta .* must be in \[0, 1\], got {wrong}"):
+    with pytest.raises(InputError, match=rf"beta.*got {wrong}"):
         ScoreWeighted(beta=wrong)
 
 
 @pytest.mark.parametrize("wrong", [0, -0.1, 1.1, np.nan])
 def test_floor_is_positive(wrong):
-    with pytest.raises(InputError, match=rf"floor must be in \(0, 1\], .* got {wrong}"):
+    with pytest.raises(InputError, match=rf"floor.*got {wrong}"):
         ScoreWeighted(floor=wrong)
 
 
 def test_reading_is_one_of_two():
-    with pytest.raises(InputError, match="reading must be 'quota' or 'product', got 'quotas'"):
+    with pytest.raises(InputError, match=r"reading.*'quotas'"):
         GroupShare(reading="quotas")
 
 
@@ -284,5 +282,5 @@ def test_equal_groups_explores_about_as_many_from_each():
 
 
 def test_quotas_within_quotas_are_refused():
-    with pytest.raises(InputError, match="within must not have group quotas of its own"):
+    with pytest.raises(InputError, match="within"):
         GroupShare(GroupShare(), reading="product")

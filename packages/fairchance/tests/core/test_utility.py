@@ -75,16 +75,16 @@ def test_group_means_average_to_the_mean(people):
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_gamma_must_be_finite(wrong):
-    with pytest.raises(InputError, match="every entry of gamma must be a finite number, got"):
+    with pytest.raises(InputError, match="gamma"):
         Utility(0, 0, wrong, 1)
 
 
 @pytest.mark.parametrize(("gain", "loss"), [(0, 1), (1, 0), (200, -500), (np.nan, 1)])
 def test_revenue_takes_positive_amounts(gain, loss):
-    with pytest.raises(InputError, match=f"must be positive, got gain={gain}, loss={loss}"):
+    with pytest.raises(InputError, match=f"gain={gain}, loss={loss}"):
         Revenue(gain, loss)
 
 
 def test_an_unknown_outcome_has_no_worth():
-    with pytest.raises(InputError, match="accepted and outcomes must be 0 or 1"):
+    with pytest.raises(InputError, match="accepted and outcomes"):
         Accuracy().of([0, 1], [-1, 1])

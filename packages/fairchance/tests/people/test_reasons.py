@@ -268,7 +268,7 @@ def test_a_score_that_is_the_same_for_all_gives_no_reasons():
 
 def test_bytes_that_are_no_reasons_are_refused():
     for wrong in (b"12345", np.array([9, 0, 0], "<u2").tobytes()):
-        with pytest.raises(InputError, match=f"{len(wrong)} bytes are not reasons about 2 columns"):
+        with pytest.raises(InputError, match=f"{len(wrong)} bytes"):
             decode(wrong, ("a", "b"))
 
 
@@ -329,7 +329,7 @@ def test_the_reference_of_cells_is_the_most_frequent_value():
 
 
 def test_too_many_columns_are_refused():
-    with pytest.raises(InputError, match="at most 32767 columns, got 32768; leave out"):
+    with pytest.raises(InputError, match=r"32767.*32768"):
         Reference.of(np.zeros((2, 32768), np.float32), np.array([True, True]))
 
 

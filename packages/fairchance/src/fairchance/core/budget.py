@@ -95,19 +95,14 @@ class FdrBudget:
 
     def __post_init__(self) -> None:
         if not (isinstance(self.alpha, int | float | np.number) and 0 < self.alpha < 1):
-            raise InputError(
-                f"alpha bounds the false discovery rate and must be a number in (0, 1), such as "
-                f"0.15 for 15 %, got {self.alpha!r}."
-            )
+            raise InputError(f"alpha must be in (0, 1), such as 0.15 for 15 %, got {self.alpha!r}.")
         if not 0 <= self.min_selection_rate < 1:
             raise InputError(
-                f"min_selection_rate is a share and must be in [0, 1), "
-                f"got {self.min_selection_rate}."
+                f"min_selection_rate must be in [0, 1), got {self.min_selection_rate}."
             )
         if not (self.slack >= 0 and self.reserve >= 0):
             raise InputError(
-                f"slack and reserve are parts of alpha and must not be negative, "
-                f"got slack={self.slack} and reserve={self.reserve}."
+                f"slack and reserve must not be negative, got {self.slack} and {self.reserve}."
             )
         if isinstance(self.exploit, int | float | np.number):
             self._check_constant(self.exploit)
@@ -118,8 +113,8 @@ class FdrBudget:
             )
         elif self.cap <= 0:
             raise InputError(
-                f"slack + reserve must be below alpha = {self.alpha}, so that a schedule leaves "
-                f"something to exploit, got {self.slack} + {self.reserve}."
+                f"slack + reserve must be below alpha = {self.alpha}, got "
+                f"{self.slack} + {self.reserve}."
             )
 
     def _check_constant(self, exploit: float | np.number[Any]) -> None:

@@ -159,8 +159,8 @@ class Attributes:
         values = [column[row] for column in columns]
         label = plain(values[0]) if len(values) == 1 else ", ".join(map(str, values))
         raise InputError(
-            f"{_NAME} holds the group {label!r}, which the history does not have; known are "
-            f"{self.listed()}; map it to one of these, or fit again with a history that has it."
+            f"{_NAME} holds the group {label!r}, which the history does not have; map it to one of "
+            f"{self.listed()}."
         )
 
     def listed(self) -> str:
@@ -223,8 +223,7 @@ def _columns(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | None, l
 def _check_present(values: NDArray[Any]) -> None:
     if is_missing(values).any():
         raise InputError(
-            f"{_NAME} has missing values; give each applicant a group, "
-            f"for example one called 'unknown'."
+            f"{_NAME} has missing values; give each applicant a group, such as 'unknown'."
         )
 
 
@@ -247,7 +246,6 @@ def _sorted_values(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         distinct, level = np.unique(values, return_inverse=True)
     except TypeError:
         raise InputError(
-            f"{_NAME} must hold values that can be sorted, got mixed types in one column; turn "
-            f"them all into text or numbers."
+            f"{_NAME} has mixed types in one column; turn them all into text or numbers."
         ) from None
     return distinct, level

@@ -44,8 +44,7 @@ class ColumnNames:
             return column
         if column not in self.names:
             raise InputError(
-                f"there is no column {column!r} to limit exploration by; fit got "
-                f"{', '.join(map(repr, self.names))}, so name one of these."
+                f"there is no column {column!r}; name one of {', '.join(map(repr, self.names))}."
             )
         return self.names.index(column)
 
@@ -87,8 +86,8 @@ class Column:
         if isinstance(X, np.ndarray):
             if isinstance(self.name, str):
                 raise InputError(
-                    f"the column {self.name!r} cannot be found by its name, since fit got an array "
-                    f"without names; give its position, or pass dataframes."
+                    f"the column {self.name!r} has no name in the array that fit got; give its "
+                    f"position."
                 )
             return np.asarray(X[:, self.name])
         frame = nw.from_native(X, eager_only=True)
@@ -284,8 +283,7 @@ class Limited(Strategy):
             object.__setattr__(self, "amount", Column(self.amount))
         if self.max_risk is not None and not (_is_number(self.max_risk) and 0 <= self.max_risk < 1):
             raise InputError(
-                f"max_risk is a probability and must be in [0, 1), or None for no cap, "
-                f"got {self.max_risk!r}."
+                f"max_risk must be in [0, 1), or None for no cap, got {self.max_risk!r}."
             )
         if self.exclude is not None and not isinstance(self.exclude, Rule):
             _check_function("exclude", self.exclude, "a Rule such as Below('age', 18)")
@@ -294,15 +292,13 @@ class Limited(Strategy):
     def _check_money(self) -> None:
         if (self.exposure is None) != (self.amount is None):
             raise InputError(
-                f"exposure and amount go together: the limit, and what each applicant adds to it; "
-                f"got exposure={self.exposure!r} and amount={self.amount!r}, so give both."
+                f"exposure and amount go together, got exposure={self.exposure!r} and "
+                f"amount={self.amount!r}; give both."
             )
         if self.exposure is None:
             return
         if not (_is_number(self.exposure) and 0 < self.exposure < np.inf):
-            raise InputError(
-                f"exposure is money a round and must be a positive number, got {self.exposure!r}."
-            )
+            raise InputError(f"exposure must be a positive amount a round, got {self.exposure!r}.")
         if _is_number(self.amount):
             _check_amounts(np.array([self.amount], np.float64))
         elif not isinstance(self.amount, Column):
@@ -386,13 +382,13 @@ class Limited(Strategy):
         if strict and missing.any():
             raise InputError(
                 f"exclude must return True or False for each applicant, got NaN or None for "
-                f"{int(missing.sum())} of {n}; return True or False for missing values too."
+                f"{int(missing.sum())} of {n}."
             )
         values = answer[~missing]
         if not np.all((values == 0) | (values == 1)):
             raise InputError(
                 f"exclude must return True or False for each applicant, got "
-                f"{values[values != 1].tolist()[:3]}; compare with a limit inside the function."
+                f"{values[values != 1].tolist()[:3]}."
             )
         excluded = np.ones(n, np.bool_)
         excluded[~missing] = values == 1
@@ -424,8 +420,7 @@ def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
         return values.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"numbers are needed to compare or to sum, got a column or an answer with others "
-            f"({error}); use OneOf for words."
+            f"only numbers can be compared or summed ({error}); use OneOf for words."
         ) from error
 
 
@@ -433,8 +428,8 @@ def _check_amounts(amounts: NDArray[np.float64]) -> None:
     wrong = ~(np.isfinite(amounts) & (amounts >= 0))
     if wrong.any():
         raise InputError(
-            f"amounts are money and must be finite numbers of 0 or more, got "
-            f"{amounts[wrong][0].item()}, {int(wrong.sum())} such in all; fill them in."
+            f"amounts must be finite and 0 or more, got {amounts[wrong][0].item()}, "
+            f"{int(wrong.sum())} such in all; fill them in."
         )
 
 

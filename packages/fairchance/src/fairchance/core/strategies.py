@@ -167,9 +167,9 @@ class ScoreWeighted(Strategy):
 
     def __post_init__(self) -> None:
         if not 0 <= self.beta <= 1:
-            raise InputError(f"beta is a share and must be in [0, 1], got {self.beta}.")
+            raise InputError(f"beta must be in [0, 1], got {self.beta}.")
         if not 0 < self.floor <= 1:
-            raise InputError(f"floor must be in (0, 1], so that g > 0, got {self.floor}.")
+            raise InputError(f"floor must be in (0, 1], got {self.floor}.")
 
     def without_group(self) -> Strategy:
         """Return itself, since it reads the score only; a subclass may read more."""
@@ -341,9 +341,8 @@ class FromFunction(Strategy):
         except TypeError:
             name = getattr(self.function, "__name__", type(self.function).__name__)
             raise InputError(
-                f"{name}{signature} cannot be a strategy, which is called with three arguments "
-                f"(X, score, group): features, likelihood of a good outcome and number of the "
-                f"group, with a row per applicant; change its arguments."
+                f"{name}{signature} cannot be a strategy, which is called with (X, score, group); "
+                f"change its arguments."
             ) from None
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
@@ -377,8 +376,7 @@ def check_sizes(g: Floats, strategy: Strategy) -> None:
         if g.size and g.max() < _LEAST:
             raise InputError(
                 f"a strategy must return at least {_LEAST} for a candidate, got at most {g.max()} "
-                f"from {strategy!r}; nothing was decided, multiply it by a constant, since only "
-                f"ratios matter."
+                f"from {strategy!r}; nothing was decided, multiply it by a constant."
             )
         return
     counts = {
@@ -398,8 +396,7 @@ def _check_unlimited(part: Strategy, whole: str) -> None:
     """Raise if a part of a strategy has limits, which the whole would ignore."""
     if part.is_limited:
         raise InputError(
-            f"limits go around a whole strategy and never inside one, got {part!r} inside; write "
-            f"Limited({whole}, ...)."
+            f"limits go around a whole strategy, got {part!r} inside; write Limited({whole}, ...)."
         )
 
 

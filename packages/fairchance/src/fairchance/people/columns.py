@@ -277,8 +277,8 @@ class TableColumns:
         others = [column for column in self.columns if column.kind in ("date", "category")]
         if others:
             raise InputError(
-                f"X must be a dataframe, as the history was, since its column {others[0].name!r} "
-                f"holds {_WORDS[others[0].kind]}, got an array; pass the same columns as a frame."
+                f"X must be a dataframe with the column {others[0].name!r}, as in the history, "
+                f"got an array."
             )
         if len(kept) < X.shape[1]:
             X = X[:, kept]
@@ -324,8 +324,7 @@ class TableColumns:
         if known.kind == "left out":
             raise InputError(
                 f"the column {known.name!r} cannot limit exploration, since it "
-                f"{left_out_words(known.why)}; name "
-                f"another."
+                f"{left_out_words(known.why)}; name another."
             )
         if ordered and known.kind == "category":
             raise InputError(
@@ -339,13 +338,12 @@ class TableColumns:
         if isinstance(column, str):
             if not self.named:
                 raise InputError(
-                    f"the column {column!r} cannot be found by its name, since fit got an array "
-                    f"without names; give its position, or pass dataframes."
+                    f"the column {column!r} has no name in the array that fit got; give its "
+                    f"position."
                 )
             if column not in names:
                 raise InputError(
-                    f"there is no column {column!r} to limit exploration by; fit got "
-                    f"{', '.join(map(repr, names))}, so name one of these."
+                    f"there is no column {column!r}; name one of {', '.join(map(repr, names))}."
                 )
             return names.index(column)
         if not 0 <= column < len(names):
@@ -360,8 +358,8 @@ class TableColumns:
         if known.kind == "category":
             if str(value) not in known.categories:
                 raise InputError(
-                    f"the column {known.name!r} holds text without a code for {value!r}, which "
-                    f"fewer than {SEVERAL} applicants of the history had; fit again with the limit."
+                    f"the column {known.name!r} has no code for {value!r}, which fewer than "
+                    f"{SEVERAL} applicants of the history had; fit again with the limit."
                 )
             return float(known.categories.index(str(value)))
         if known.kind == "date":
@@ -548,8 +546,8 @@ def _read(series: Any, name: str | int, words: tuple[Any, ...]) -> tuple[str, Fl
         return _read_objects(series, name, words)
     else:
         raise InputError(
-            f"the column {name!r} holds {dtype}; a column may hold numbers, text, categories, "
-            f"truth values or dates, so take what decides out of it, or leave it out."
+            f"the column {name!r} holds {dtype}; convert it to numbers, text, truth values or "
+            f"dates, or leave it out."
         )
     numbers = _numbers_among(words)
     if numbers and kind == "number":
@@ -585,9 +583,8 @@ def _read_objects(
     if kind is None:
         others = [value for value in present if type(value) is not type(present[0])]
         raise InputError(
-            f"the column {name!r} holds {' and '.join(map(repr, present[:1] + others[:1]))}; a "
-            f"column may hold numbers, text, categories, truth values or dates, so convert it to "
-            f"one of these, or leave it out."
+            f"the column {name!r} holds {' and '.join(map(repr, present[:1] + others[:1]))}; "
+            f"convert it to numbers, text, truth values or dates, or leave it out."
         )
     values, levels = np.full(column.shape, np.nan), []
     if kind == "category":

@@ -45,8 +45,8 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
     """Check that there is one id per row, and return integers or strings."""
     if isinstance(ids, np.ma.MaskedArray) and np.ma.is_masked(ids):
         raise InputError(
-            f"every application needs an id, and {int(np.ma.getmaskarray(ids).sum())} of "
-            f"{np.size(ids)} ids are masked; give these an id, or leave them out."
+            f"{int(np.ma.getmaskarray(ids).sum())} of {np.size(ids)} ids are masked; give these an "
+            f"id, or leave them out."
         )
     array = np.asarray(ids)
     if array.ndim != 1 or array.shape[0] != n:
@@ -57,10 +57,7 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
     names = array.tolist() if array.dtype.kind == "O" else array[:1].tolist()
     wrong = [name for name in names if isinstance(name, bool) or not isinstance(name, int | str)]
     if wrong:
-        raise InputError(
-            f"ids must be integers or strings, got {wrong[0]!r}; convert them first, because a "
-            f"rounded or missing id would belong to another application."
-        )
+        raise InputError(f"ids must be integers or strings, got {wrong[0]!r}; convert them.")
     if array.size == 0 or not all(isinstance(name, int) for name in names):
         # In the list that was passed in: numpy drops NUL at the end of a text.
         _check_text(ids if isinstance(ids, list | tuple) else array.tolist())
@@ -77,8 +74,7 @@ def _check_text(names: Sequence[Any]) -> None:
     if not is_text("".join(map(str, names))):
         wrong = next(name for name in map(str, names) if not is_text(name))
         raise InputError(
-            f"ids must be text without the character NUL and without half a surrogate pair, "
-            f"got {wrong!r}; change it."
+            f"ids must be text without NUL and half surrogate pairs, got {wrong!r}; change it."
         )
 
 
@@ -125,8 +121,8 @@ def check_spelling(ids: NDArray[np.generic]) -> None:
     for name in ids.tolist():
         if mistakable(name):
             raise InputError(
-                f"an id must have one spelling only, without white space at its ends or invisible "
-                f"characters and in Unicode's NFC, got {name!a}; change it."
+                f"an id must be in Unicode's NFC, without white space at its ends or invisible "
+                f"characters, got {name!a}; change it."
             )
 
 

@@ -94,8 +94,7 @@ def good_outcome(labels: list[Any], pos_label: Any) -> Any:
     """
     if pos_label is None and tuple(labels) not in _PAIRS:
         raise InputError(
-            f"the outcomes are {' and '.join(map(repr, labels))}, and which one is good is not "
-            f"obvious; name it with {{option}}.",
+            f"which outcome is good, {' or '.join(map(repr, labels))}? Name it with {{option}}.",
             option="pos_label",
         )
     return labels[-1] if pos_label is None else pos_label
@@ -233,8 +232,7 @@ class Intake:
             raise InputError("ids must be given, since those of the history were strings.")
         if self.next_id + n > 2**63:
             raise InputError(
-                f"the next {n} integers after {self.next_id - 1} are not all below 2**63; pass ids "
-                f"of your own that are."
+                f"the {n} integers after {self.next_id - 1} are not all below 2**63; pass ids."
             )
         return np.arange(self.next_id, self.next_id + n, dtype=np.int64)
 
@@ -269,9 +267,8 @@ class Intake:
         """Raise unless features are numbers, or a table that is kept as it is."""
         if self.columns is not None and not self.columns.are_numbers:
             raise InputError(
-                f"{what} reads the features, and those of a table with dates, text or columns left "
-                f"out are codes; pass numbers, or a learner that is a Pipeline, with which tables "
-                f"stay as they are."
+                f"{what} reads the features, which are codes in a table with dates, text or "
+                f"columns left out; pass numbers, or a learner that is a Pipeline."
             )
 
     @property
@@ -309,8 +306,7 @@ class Intake:
         if self.sensitive is None:
             if sensitive_features is not None:
                 raise InputError(
-                    "sensitive_features was not given to fit, so no group is known; "
-                    "give it to fit too, or leave it out."
+                    "sensitive_features was not given to fit; give it to fit too, or leave it out."
                 )
             return None, one_group(n)
         if sensitive_features is None:
@@ -328,8 +324,7 @@ class Intake:
             strange = values[np.flatnonzero(~(good | bad))[0]]
             raise InputError(
                 f"outcomes must be {self.bad!r} or {self.good!r}, as in the history, got "
-                f"{plain(strange)!r}; map it to one of them, or leave out applicants without an "
-                f"outcome."
+                f"{plain(strange)!r}; map it, or leave it out."
             )
         return np.asarray(good, dtype=np.int8)
 
@@ -494,8 +489,7 @@ class Intake:
             self.table = now
         elif now != self.table:
             raise InputError(
-                f"X must be the kind of table that fit got, with numbers and text in the same "
-                f"columns: fit got {self.table[0]} with numbers in {list(self.table[1])}, this is "
+                f"X must be {self.table[0]} with numbers in {list(self.table[1])}, as in fit, got "
                 f"{now[0]} with numbers in {list(now[1])}; convert it."
             )
 
@@ -515,8 +509,7 @@ class Intake:
         what = "inf" if missing_allowed else "NaN or inf"
         raise InputError(
             f"X contains {what} in {int(wrong.any(axis=1).sum())} of {array.shape[0]} rows, "
-            f"first in row {row}, column {where}; every feature must be a finite number"
-            f"{', or missing' if missing_allowed else ''}, so impute or leave out these rows."
+            f"first in row {row}, column {where}; impute or leave out these rows."
         )
 
     def _with_group(self, X: Any, group: NDArray[np.intp]) -> Any:
@@ -525,8 +518,7 @@ class Intake:
             return X
         if not isinstance(X, np.ndarray):
             raise InputError(
-                "group_as_feature=True needs an array; with a learner that reads raw columns, keep "
-                "the group's column in the frame instead."
+                "group_as_feature=True needs an array; keep the group in the frame instead."
             )
         return np.hstack([X, (group[:, None] == np.arange(1, self.n_groups)).astype(X.dtype)])
 
@@ -543,8 +535,8 @@ class Intake:
         taken = values.astype(np.bool_)
         if self.needs_outcomes and not taken.any():
             raise InputError(
-                f"none of the {n} applicants of the history was accepted, so no outcome is known; "
-                f"pass a history with accepted applicants of both outcomes."
+                f"none of the {n} applicants of the history was accepted; pass a history with "
+                f"accepted applicants of both outcomes."
             )
         return taken
 
@@ -561,9 +553,8 @@ class Intake:
         missing = is_missing(values)
         if missing.any():
             raise InputError(
-                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted applicants; if "
-                f"they were rejected, mark them with accepted=, and if their outcome is pending, "
-                f"leave them out of the history."
+                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted applicants; "
+                f"mark them as rejected with accepted=, or leave them out."
             )
         if values.dtype.kind == "O":
             values = np.array(values.tolist())  # rejected rows may have held any type
@@ -584,7 +575,7 @@ class Intake:
                 instead += ", or code outcomes as 0 and 1"
             raise InputError(
                 f"the accepted applicants of the history have only one class of outcome, "
-                f"{known!r}; two are needed to learn, so {instead}."
+                f"{known!r}; {instead}."
             )
         return np.array(pair, dtype=type(known))
 
@@ -594,8 +585,7 @@ class Intake:
         if labels.size > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(values)}. The outcomes are {labels.tolist()[:10]}; merge "
-                f"them into two, good and bad."
+                f"{type_of_target(values)}: {labels.tolist()[:10]}."
             )
         if self.pos_label is not None and self.pos_label not in labels.tolist():
             raise InputError(
@@ -608,8 +598,8 @@ class Intake:
         self.classes = np.array([0, 1])
         if self.pos_label is not None and self.pos_label not in (0, 1):
             raise InputError(
-                f"pos_label must be 0 or 1 if the history has no accepted applicants, since "
-                f"outcomes are then 0 and 1, got {self.pos_label!r}; map them to these."
+                f"pos_label must be 0 or 1 if the history has no accepted applicants, got "
+                f"{self.pos_label!r}; map outcomes to these."
             )
         return np.empty(0, np.int8)
 
@@ -623,8 +613,7 @@ class Intake:
         if np.any(members == 1):
             lone = plain(self.groups[np.flatnonzero(members == 1)[0]])
             raise InputError(
-                f"the group {lone!r} has one member in the history; a group needs at least two, "
-                f"so merge it with another."
+                f"the group {lone!r} has one member in the history; merge it with another."
             )
         return codes
 

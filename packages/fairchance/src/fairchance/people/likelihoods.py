@@ -220,7 +220,7 @@ class PolicyFunction:
         classes = np.asarray(self.policy.classes_).tolist()
         if 1 not in classes or not set(classes) <= {0, 1}:
             raise InputError(
-                f"past_policy must be a classifier of acceptance with the classes 0 and 1 (or "
-                f"False and True), got {classes}; fit it to whether applicants were accepted."
+                f"past_policy must have the classes 0 and 1, got {classes}; fit it to whether "
+                f"applicants were accepted."
             )
         return int(classes.index(1))

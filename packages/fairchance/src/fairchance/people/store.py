@@ -233,8 +233,7 @@ class PeopleStore:
         if known.size:
             raise InputError(
                 f"{known.size} of {ids.size} ids were decided on before, first "
-                f"{ids[known[0]].item()!r}; an id is used once, so use the first decisions if this "
-                f"is the same batch, and give a new id to a person who applies again."
+                f"{ids[known[0]].item()!r}; a person who applies again needs a new id."
             )
 
     def check_known(self, ids: NDArray[Any], bits: Bits) -> None:
@@ -243,8 +242,7 @@ class PeopleStore:
         if unknown.size:
             raise UnknownIdError(
                 f"{unknown.size} of {ids.size} ids are not known, first "
-                f"{ids[unknown[0]].item()!r}: they were never decided on, or are forgotten "
-                f"already; none was forgotten, remove them."
+                f"{ids[unknown[0]].item()!r}; none was forgotten, remove them."
             )
 
     def record(
@@ -484,10 +482,9 @@ def _check_recorded(
     name = ids[np.argmax(wrong)].item()
     if correcting:
         raise InputError(
-            f"no outcome is recorded for id {name!r}, so there is nothing to correct; nothing was "
-            f"changed, record it with observe."
+            f"no outcome is recorded for id {name!r}; nothing was changed, record it with observe."
         )
     raise InputError(
-        f"the outcome of id {name!r} is recorded already and differs from the one given now; "
-        f"nothing was changed, so check which one is right, and record a correction with correct."
+        f"another outcome of id {name!r} is recorded; nothing was changed, record a correction "
+        f"with correct."
     )
