@@ -265,12 +265,9 @@ def test_crossed_groups_have_readable_names_and_the_usual_sentences():
     X = np.zeros((1, 3))
     with pytest.raises(InputError) as strange:
         classifier.decide(X, sensitive_features=pd.DataFrame({"sex": ["f"], "age": ["80"]}))
-    assert str(strange.value) == (
-        f"sensitive_features holds the group 'f, 80', which the history does not have; known are "
-        f"{', '.join(map(repr, labels))}; map it to one of these, or fit again with a history that "
-        f"has it."
-    )
-    with pytest.raises(InputError, match=r"'f, 20'.*'f, 40'.*'f, 60\+'"):
+    for words in ("'f, 80'", ", ".join(map(repr, labels))):
+        assert words in str(strange.value)
+    with pytest.raises(InputError, match=r"'f, 20', 'f, 40', 'f, 60\+'"):
         classifier.decide(X)
     rng = np.random.default_rng(0)
     X, frame, good = applicants(rng, 100)
