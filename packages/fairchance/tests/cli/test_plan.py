@@ -184,7 +184,7 @@ def test_rejected_applicants_and_unread_outcomes_are_counted(loans):
     assert f"{n + rejected} people: {n} accepted (" in output
     assert f"{rejected} rejected\nNot read: {rejected} outcomes of rejected applicants\n" in output
     found = done("plan", "--history", "all.csv", *ACCEPTED, *FEW)["history"]
-    assert sorted(found["reasons"].values()) == [2, 6]
+    assert sorted(cause["rows"] for cause in found["causes"]) == [1, 2, 5]
 
 
 def test_column_without_past_decisions_is_refused(loans):

@@ -167,7 +167,7 @@ def test_limits_that_cannot_be_read(method):
     for rule, message in (
         (fc.Below("job", 3), "'job'"),
         (fc.OneOf("name", ("x",)), None),
-        (fc.Below("name", 3), "'name'.*600"),
+        (fc.Below("name", 3), "'name'"),
         (fc.Above("sex", 3), "'sex'"),
     ):
         clf = method(strategy=fc.Limited(exclude=rule))
