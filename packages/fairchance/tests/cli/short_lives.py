@@ -89,7 +89,7 @@ evaluate --policy "colour >= 3"
 evaluate --policy "score >= 0.5" --alpha 2
 evaluate --challenger missing.skops
 evaluate --log history.csv
-evaluate --log history.csv --accepted nobody
+evaluate --log history.csv --column accepted=nobody
 evaluate --policy "score >= 0.5" -o out.txt
 audit -o history.csv
 audit --policy nonsense

@@ -121,7 +121,7 @@ def test_the_model_card_says_everything(written):
     place, said = written
     card = text(place, "model_card.txt")
     assert "Loans for *everybody*" in card
-    assert said["verdict"] in card
+    assert said["message"] in card
     assert len(re.findall(r"^-{4,}$", card, re.M)) == 9  # sections
 
 
@@ -130,7 +130,7 @@ def test_the_report_shows_the_verdict_and_every_section(written):
     html = text(place, "report.html")
     marked = re.sub(r'<sup class="print">\d+</sup>', "", html)  # numbers of notes
     shown = unescape(re.sub(r"<[^>]*>", "", marked.split("<script>\n")[0])).replace("\u00a0", " ")
-    assert said["verdict"] in shown
+    assert said["message"] in shown
     ids = re.findall(r'<details id="([\w-]+)"', html)
     assert ids == [
         *("groups", "policies", "unknown", "calibration", "drift", "certificate"),
@@ -333,7 +333,7 @@ def test_a_changed_record_is_in_the_pack_and_in_the_exit_code(url, folder):
         copy.execute("UPDATE people SET score = score / 2 WHERE person = 700")
     said = done("audit", f"sqlite:///{place}", "-o", "pack", code=4)
     assert said["verified"] is False
-    assert "The record does not fit." in said["verdict"]
+    assert "The record does not fit." in said["message"]
     proof = json.loads(text(Path("pack"), "verify.json"))
     assert (proof["ok"], proof["checkpoint"]) == (False, None)
     assert "was changed" in text(Path("pack"), "verify.txt")

@@ -160,7 +160,7 @@ def test_files_of_all_kinds_give_what_the_function_gives(ending):
         assert (row["measure"], row["group"]) == (ours.measure, ours.group)
         for name in ("value", "low", "high", "least", "most"):
             assert row[name] == pytest.approx(getattr(ours, name)), (row["measure"], name)
-    assert (one["policy"], one["verdict_code"]) == ("s ≥ 0.7", wanted.verdict_code)
+    assert (one["policy"], one["verdict"]) == ("s ≥ 0.7", wanted.verdict_code)
 
 
 def test_json_is_complete_and_the_files_agree_with_it(log):
@@ -171,7 +171,7 @@ def test_json_is_complete_and_the_files_agree_with_it(log):
     keys = {
         "policy",
         "verdict",
-        "verdict_code",
+        "message",
         "identified",
         "measured",
         "gaps",

@@ -34,8 +34,8 @@ _UNITS = "Profit counts 1 for a good acceptance and −1 for a bad one."
 
 def as_data(one: Evaluation) -> dict[str, Any]:
     """Return an evaluation as plain data for JSON."""
-    said = {"verdict": one.verdict(), "verdict_code": one.verdict_code}
-    return asdict(one) | said | {"identified": one.identified}
+    more = {"identified": one.identified, "verdict": one.verdict_code, "message": one.verdict()}
+    return asdict(one) | more
 
 
 def estimates_table(evaluations: Sequence[Evaluation]) -> Any:

@@ -77,8 +77,8 @@ def audit(
     if json:
         written = [out / name for name in pack.NAMES if name in files]
         checkpoint = str(audited.summary.head)
-        found = {"verdict": said, "verified": fits, "checkpoint": checkpoint, "written": written}
-        print_json(found)
+        found = {"verdict": audited.decided.verdict_code, "verified": fits}
+        print_json(found | {"checkpoint": checkpoint, "written": written, "message": said})
     else:
         print_lines([said, f"Pack: {out.resolve()}", f"Checkpoint: {audited.summary.head}"])
     if not fits:
