@@ -66,6 +66,22 @@ def test_lines_are_means_over_repetitions(results, drawn):
             assert shown == pytest.approx(np.mean(known), rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("revenue", None),
+        ("fdr", None),
+        ("selection_rate_difference", None),
+        ("true_positive_rate_difference", None),
+        ("true_positive_rate", "b"),
+    ],
+)
+def test_the_papers_figures_have_a_line_for_each_method(results, name, group):
+    lines = rows_of(plot.metric(results, name, group=group), "low")
+    assert {line["name"].split(", ")[-1] for line in lines} == set(METHODS)
+    assert {len(line["value"]) for line in lines} == {9}
+
+
 def test_points_are_mistakes_and_late_revenue(results, drawn):
     rows = {row["method"]: row for row in rows_of(drawn["trade-off"], "method", "y_low")}
     late = range(7, 10)  # the last quarter of 9 rounds, rounded up

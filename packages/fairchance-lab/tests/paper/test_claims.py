@@ -23,12 +23,14 @@ GROWS, WITHOUT, WHY, FASTER, RAISES, BELOW, VARIES = (
 
 
 def simulated(
-    rng, rate=0.3, bad=0.15, explored=0.3, methods=METHODS, alphas=(0.15,), size=(12, 13)
+    rng, rate=0.3, bad=0.15, explored=0.3, methods=METHODS, alphas=(0.15,), size=(12, 13), b=True
 ):
     """Return a run in which group a is accepted at a rate that may depend on anything.
 
     ``rate`` and ``explored`` broadcast to (alpha, method, repetition, round). Repetitions differ
-    in their level, which all methods share. ``bad`` is the share of bad among the accepted.
+    in their level, which all methods share. ``bad`` is the share of bad among the accepted. Group b
+    is accepted like a and has nobody good, so that a is the least served; without ``b`` it has good
+    people and nobody of it is accepted, so that the rates of a are the differences.
     """
     shape = (len(alphas), len(methods), *size)
     level = rng.uniform(0.7, 1.3, (1, 1, size[0], 1))
@@ -43,7 +45,8 @@ def simulated(
         "n_explored": rng.binomial(accepted, np.broadcast_to(explored, shape)),
     }
     counts = {name: np.stack([part, part], -1) for name, part in parts.items()}
-    counts["n_good"][..., 1] = 0  # group b has nobody good, so a is the least served
+    for name in ("n_good",) if b else ("n_accepted", "n_accepted_good", "n_explored"):
+        counts[name][..., 1] = 0
     return from_counts(counts, methods, "ab", alphas, focus="a")
 
 
@@ -90,6 +93,47 @@ def test_collection_counts_accepted_and_explored_separately(rng):
     assert seen(more, FASTER, "accepted") == {"holds"}
     assert seen(more, RAISES) == {"holds"}
     assert seen(simulated(rng, per_method(0.4, 0.2, 0.2), bad=0.05), RAISES) == {"opposite"}
+
+
+def test_fair_exploitation_is_ahead_early_and_overtaken_late(rng):
+    claim = "fairness raises the TPR of a early, and is overtaken late"
+    methods = ("plain", "exploit-fair")
+    rates = np.stack([RISING, RISING[::-1]])[None, :, None, :]
+    assert seen(simulated(rng, rates, methods=methods), claim) == {"holds"}
+    assert seen(simulated(rng, rates[:, ::-1], methods=methods), claim) == {"opposite"}
+    assert seen(simulated(rng, methods=methods), claim) == {"not seen"}
+
+
+def test_revenue_against_the_papers_other_methods(rng):
+    methods = ("plain", "opt-offline", "fair-clf", "kilbertus-icml")
+    rates = per_method(0.3, 0.4, 0.2, 0.4)
+    results = simulated(rng, rates, bad=0.05, methods=methods)
+    assert seen(results, "revenue is below that of OPT-OFFLINE") == {"holds"}
+    ahead = "revenue is above that of other methods"
+    assert seen(results, ahead, "fair-clf") == {"holds"}
+    assert seen(results, ahead, "kilbertus") == {"opposite"}
+
+
+def test_other_methods_stagnate_if_they_grow_less(rng):
+    claim = "TPR of a stagnates with other methods"
+    rates = np.stack([RISING, np.full(13, 0.2), RISING])[None, :, None, :]
+    results = simulated(rng, rates, methods=("plain", "fair-clf", "kilbertus-icml"))
+    assert seen(results, claim, "fair-clf") == {"holds"}
+    assert seen(results, claim, "kilbertus-icml") == {"not seen"}
+
+
+@pytest.mark.parametrize(
+    ("least", "rates"), [("exploit-fair", "selection rates"), ("both-fair", "true positive rates")]
+)
+def test_the_smallest_difference_between_groups(rng, least, rates):
+    methods = ("plain", "exploit-fair", "both-fair")
+    claim = f"{least} has the smallest difference of {rates}"
+    level = [0.4 if name != least else 0.2 for name in methods]
+    counts = simulated(rng, per_method(*level), methods=methods, b=False)
+    assert seen(counts, claim) == {"holds"}
+    level = [0.3 if name != least else 0.5 for name in methods]
+    counts = simulated(rng, per_method(*level), methods=methods, b=False)
+    assert seen(counts, claim) == {"opposite"}
 
 
 @pytest.mark.parametrize(("bad", "verdict"), [(0.05, "holds"), (0.3, "opposite")])

@@ -82,6 +82,15 @@ def test_group_factor(strategy, factor):
     assert group_factor(strategy) == pytest.approx(factor)
 
 
+@pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
+def test_the_score_over_the_share_of_the_group_is_a_product(beta):
+    """The paper's g = (β + (1 − β)·f) / P(Z = z)."""
+    strategy, f = ScoreWeighted(beta) * EqualGroups(), np.array([0.1, 0.5, 0.9])
+    group, counts = np.array([0, 1, 1]), np.array([30.0, 10.0])
+    g = strategy.person_factor(None, f, group) * strategy.group_factor(counts, counts)[group]
+    assert g == pytest.approx((beta + (1 - beta) * f) / (counts / 40)[group])
+
+
 def test_scores_are_not_changed_in_place():
     score = SCORE.copy()
     ScoreWeighted(beta=0.5).person_factor(None, score, GROUP)

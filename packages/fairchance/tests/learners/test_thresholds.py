@@ -55,6 +55,17 @@ def test_shared_threshold_is_the_best_of_all_cuts(seeds):
         assert point.gap == 0
 
 
+def test_the_cut_for_accuracy_is_one_half_if_scores_are_calibrated():
+    """So the paper's fit for accuracy, which has no cut of its own, loses nothing."""
+    rng = np.random.default_rng(0)
+    p = rng.random(40_000)
+    y = rng.random(p.size) < p
+    rows = p, y.astype(int), np.ones(p.size), np.zeros(p.size, int), 1
+    point = shared_threshold(*rows, utility=Accuracy(), max_fdr=1.0)
+    assert point.thresholds[0] == pytest.approx(0.5, abs=0.03)
+    assert point.utility - ((p >= 0.5) == y).mean() < 0.002
+
+
 @SEEDS
 def test_two_groups_are_solved_exactly(seeds):
     for seed in seeds:

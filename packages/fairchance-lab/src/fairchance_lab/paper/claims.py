@@ -42,6 +42,11 @@ _FAIR = (
     ("both-fair", "plain"),
     ("both-fair", "per-group-cuts"),
 )
+# The variant that has the smallest difference between groups, for each rate.
+_CLOSEST = (("selection", "exploit-fair"), ("true_positive", "both-fair"))
+# The methods that the paper compares with, as it ran them.
+_OTHERS = ("fair-clf", "kilbertus-icml", "yang-published", "fairall-published")
+_STAGNATE = _OTHERS[:2]
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,9 @@ def examine(results: Results) -> list[Examined]:
     at, group = results.main, tables.focus(results)
     rows = [
         *_growth(results, at, group),
+        *_early_and_late(results, at, group),
         *_collection(results, at, group),
+        *_closest(results, at),
         *_revenue(results, at),
         *_mistakes(results, at),
         *_variance(results),
@@ -140,21 +147,36 @@ def _count(results: Results, name: str, method: str, at: int) -> Values:
     return np.where(ran, results.count(name)[at, m].astype(float), np.nan)
 
 
+def _by_method(results: Results, metric: str, at: int) -> dict[str, Values]:
+    return dict(zip(results.methods, tables.per_repetition(results, metric)[at], strict=True))
+
+
+def _two_rates(results: Results, method: str, at: int, group: str) -> tuple[Values, Values]:
+    """Return the TPR of a group in the first quarter of rounds from round 2 on, and the last."""
+    g, n = results.groups.index(group), tables.late_rounds(results)
+    accepted, good = (
+        _count(results, name, method, at)[..., g] for name in ("n_accepted_good", "n_good")
+    )
+    early, late = (
+        np.asarray(share(accepted[rounds].sum(1), good[rounds].sum(1)))
+        for rounds in (np.s_[:, 1 : n + 1], np.s_[:, -n:])
+    )
+    return early, late
+
+
+def _has_quarters(results: Results) -> bool:
+    return results.shape[3] >= 2 * tables.late_rounds(results) + 1
+
+
 def _growth(results: Results, at: int, group: str) -> Iterator[Examined]:
     """TPR of the group: its last quarter of rounds minus the first quarter from round 2 on."""
-    g, n = results.groups.index(group), tables.late_rounds(results)
-    if results.shape[3] < 2 * n + 1:
+    n = tables.late_rounds(results)
+    if not _has_quarters(results):
         return
 
     def grown(method: str) -> Values:
-        accepted, good = (
-            _count(results, name, method, at)[..., g] for name in ("n_accepted_good", "n_good")
-        )
-        late, early = np.s_[:, -n:], np.s_[:, 1 : n + 1]
-        return np.asarray(
-            share(accepted[late].sum(1), good[late].sum(1))
-            - share(accepted[early].sum(1), good[early].sum(1))
-        )
+        early, late = _two_rates(results, method, at, group)
+        return late - early
 
     for method in (*VARIANTS, *ABLATIONS):
         if method in results.methods:
@@ -168,6 +190,34 @@ def _growth(results: Results, at: int, group: str) -> Iterator[Examined]:
                 f"{method} against no-exploration",
                 grown(method) - grown("no-exploration"),
             )
+    for other in _STAGNATE:
+        if {"plain", other} <= set(results.methods):
+            claim = f"TPR of {group} stagnates with other methods"
+            yield _tested(claim, f"growth, plain against {other}", grown("plain") - grown(other))
+
+
+def _early_and_late(results: Results, at: int, group: str) -> Iterator[Examined]:
+    """TPR of the group under fair exploitation, against that of plain."""
+    for fair in ("exploit-fair", "both-fair"):
+        if {fair, "plain"} <= set(results.methods) and _has_quarters(results):
+            (early, late), (plain_early, plain_late) = (
+                _two_rates(results, method, at, group) for method in (fair, "plain")
+            )
+            claim = f"fairness raises the TPR of {group} early, and is overtaken late"
+            yield _tested(claim, f"early, {fair} against plain", early - plain_early)
+            yield _tested(claim, f"late, plain against {fair}", plain_late - late)
+
+
+def _closest(results: Results, at: int) -> Iterator[Examined]:
+    """Differences between groups, as means over rounds: of other variants, minus the smallest."""
+    for rate, least in _CLOSEST:
+        others = [name for name in VARIANTS if name != least and name in results.methods]
+        if least not in results.methods:
+            continue
+        gaps = _by_method(results, f"{rate}_rate_difference", at)
+        for other in others:
+            claim = f"{least} has the smallest difference of {rate.replace('_', ' ')} rates"
+            yield _tested(claim, f"{other} against {least}", gaps[other] - gaps[least])
 
 
 def _collection(results: Results, at: int, group: str) -> Iterator[Examined]:
@@ -189,11 +239,19 @@ def _collection(results: Results, at: int, group: str) -> Iterator[Examined]:
 
 
 def _revenue(results: Results, at: int) -> Iterator[Examined]:
-    values = dict(zip(results.methods, tables.per_repetition(results, "revenue")[at], strict=True))
+    values = _by_method(results, "revenue", at)
     for fair, other in _FAIR:
         if {fair, other} <= set(values):
             against = f"{fair} against {other}"
             yield _tested("fairness raises revenue", against, values[fair] - values[other])
+    for variant in (name for name in VARIANTS if name in values):
+        if "opt-offline" in values:
+            below = values["opt-offline"] - values[variant]
+            yield _tested("revenue is below that of OPT-OFFLINE", variant, below)
+        for other in (name for name in _OTHERS if name in values):
+            against = f"{variant} against {other}"
+            more = values[variant] - values[other]
+            yield _tested("revenue is above that of other methods", against, more)
 
 
 def _mistakes(results: Results, at: int) -> Iterator[Examined]:
