@@ -108,7 +108,7 @@ def test_round_1_is_learned_from_the_history():
     method = started(world)
     list(run(method, world))
     assert method.rounds_[0].n_outcomes > 0
-    assert "past policy" not in method.rounds_[0].note
+    assert not method.rounds_[0].follows
 
 
 def test_everybody_is_known_however_unlikely_the_past_was_to_accept_them(rng):

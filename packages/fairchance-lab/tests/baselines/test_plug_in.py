@@ -56,8 +56,5 @@ def test_no_round_is_certified_and_most_runs_break_the_bound():
             broken[method] += any(one.fdr > ALPHA for one in promised)
             if method is PlugInClassifier:
                 assert {one.status for one in classifier.rounds_} == {"pilot"}
-                assert all(
-                    "no promise" in " ".join(one.message.split()) for one in classifier.rounds_
-                )
     assert broken[PlugInClassifier] >= 3
     assert broken[CertifiedClassifier] <= 1

@@ -115,7 +115,7 @@ def test_round_one_follows_the_past():
     decided = classifier.decide(X)
     assert np.array_equal(decided.exploit, X[:, 0] > 0)
     assert np.array_equal(decided.accepted & decided.exploit, X[:, 0] > 0)
-    assert "past policy" in classifier.rounds_[0].note
+    assert classifier.rounds_[0].follows
     assert np.array_equal(classifier.accepts(X), X[:, 0] > 0)
     assert np.array_equal(np.isin(classifier.best_decision(X), ["pay", "part"]), X[:, 0] > 0)
 

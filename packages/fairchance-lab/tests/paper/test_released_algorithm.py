@@ -28,7 +28,7 @@ def test_c1_variants_share_an_object_and_its_outcomes():
         begun = method.rounds_[-LENDER.n_rounds :]
         expected = [0.075 * t**0.2 for t in (1, 2, 3, 4)]
         assert [record.alpha_exploit for record in begun] == pytest.approx(expected)
-        assert begun[0].note == "Follows the past policy."
+        assert begun[0].follows
         assert len(shared) == 1
         assert method is next(iter(shared.values()))
     assert at_start[0] == setup.past.accepted.sum()
@@ -93,7 +93,7 @@ def test_c4_learns_in_round_1():
     for switches, follows in (((), True), (("C4",), False)):
         method, _ = released("plain", *switches)
         first = method.rounds_[0]
-        assert (first.note == "Follows the past policy.") == follows
+        assert bool(first.follows) == follows
         assert (first.n_outcomes == 0) == follows
         assert np.isnan(first.estimated_fdr) == follows
 

@@ -235,7 +235,7 @@ def test_an_unrecorded_drop_of_a_certificate_is_detected(copied, monkeypatch, re
     }
     with monkeypatch.context() as patched:
         patched.setattr(Writer, "append", other)
-        with pytest.warns(LearningWarning, match="is given up"):
+        with pytest.warns(LearningWarning, match="round 9"):
             program.observe([name], [0 if states[person] == "good" else 1])
     assert len(late) == 1
     if recorded == "too late":

@@ -25,6 +25,8 @@ def read_rounds(entry: Entry) -> tuple[AnyRound, ...]:
     """
     try:
         return tuple(map(_round, entry.says["rounds"]))
+    except LedgerError:  # a value is missing
+        raise
     except (TypeError, ValueError, AttributeError) as error:
         raise LedgerError(
             f"entry {entry.number} has the record of a round that cannot be read ({error}); verify "

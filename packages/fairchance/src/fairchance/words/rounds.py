@@ -170,11 +170,8 @@ def restarted(record: CertifiedRound) -> str:
     if record.tests_began == 1:
         return ""
     why = REASONS.get(record.restart_reason, record.restart_reason)
-    tested = counted(record.n_tested, "outcome was", "outcomes were") if record.n_tested else "none"
-    return (
-        f"testing began again with round {record.tests_began} after {why}, and {tested} tested "
-        f"since"
-    )
+    tested = counted(record.n_tested, "outcome was", "outcomes were")
+    return f"testing began again with round {record.tests_began} after {why}; {tested} tested since"
 
 
 def about_certificate(record: CertifiedRound, next_in: NextTested | None = None) -> Iterator[str]:
@@ -186,13 +183,12 @@ def about_certificate(record: CertifiedRound, next_in: NextTested | None = None)
         yield f"{sentence(promised(record))[:-1]} under the rule of this round."
         yield sentence(needed(record))
     else:
-        waits = next_in is not None and (next_in.n_known or not record.next_n_tested)
-        clauses = (
-            promised(record),
-            restarted(record),
-            needed(record),
-            waiting(next_in) if next_in is not None and waits else "",
-        )
+        clauses = [promised(record), restarted(record)]
+        untested = not record.next_n_tested and not math.isfinite(record.more_outcomes)
+        if not (untested and next_in):
+            clauses.append(needed(record))
+        if next_in is not None and (untested or next_in.n_known):
+            clauses.append(waiting(next_in))
         yield sentence("; ".join(filter(None, clauses)))
     yield from map(note_text, record.notes)
 
