@@ -49,8 +49,7 @@ def test_rounds_of_the_first_repetition_are_kept(results):
             pass
         kept = [r for r in results.certificates if r["method"] == name]
         assert len(kept) == len(method.rounds_) == 12 * (1 if name == "certified" else 2)
-        for record, expected in zip(kept, method.rounds_, strict=True):
-            assert record["setting"] == "α = 0.25"
+        assert {record["setting"] for record in kept} == {"α = 0.25"}
         again = [r for records in records_of(results, name, 0).values() for r in records]
         again.sort(key=lambda record: (record.round, record.group or ""))
         expected = sorted(method.rounds_, key=lambda record: (record.round, record.group or ""))

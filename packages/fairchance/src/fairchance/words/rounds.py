@@ -180,8 +180,7 @@ def about_certificate(record: CertifiedRound, next_in: NextTested | None = None)
     ``next_in`` is the round that enters the tests next, if a summary of the program knows it.
     """
     if record.status == "certified":
-        yield f"{sentence(promised(record))[:-1]} under the rule of this round."
-        yield sentence(needed(record))
+        yield sentence(f"{promised(record)} under the rule of this round")
     else:
         clauses = [promised(record), restarted(record)]
         untested = not record.next_n_tested and not math.isfinite(record.more_outcomes)
