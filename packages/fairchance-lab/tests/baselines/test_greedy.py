@@ -94,24 +94,6 @@ def test_epsilon_greedy_accepts_below_the_cut_off_and_never_rejects_above_it(rng
         assert batch.explored.sum() == heads
 
 
-def test_weights_undo_the_share(rng):
-    """A population whose model is wrong below the cut-off shows whether rows are weighted."""
-    X, y, accepted = history(rng, 400)
-    weighted = EpsilonGreedy(0.7, epsilon=0.2, last=0.2, weighted=True, random_state=0)
-    method = weighted.fit(X, y, accepted=accepted)
-    seen = rounds(method, rng, 1, 2000)
-    taken = seen[0][2].accepted
-    rows = np.vstack([X[accepted], seen[0][0][taken]])
-    outcomes = np.append(y[accepted], seen[0][1][taken])
-    weight = np.append(np.ones(accepted.sum()), 1 / seen[0][2].propensity[taken])
-    model = LogisticRegression(C=1.0, tol=1e-10).fit(rows, outcomes, sample_weight=weight)
-    plain = LogisticRegression(C=1.0, tol=1e-10).fit(rows, outcomes)
-    X, _ = people(rng, 300)
-    score = method.decide(X).score
-    assert score == pytest.approx(model.predict_proba(X)[:, 1], abs=1e-4)
-    assert np.abs(score - plain.predict_proba(X)[:, 1]).max() > 1e-3
-
-
 def test_thompson_accepts_with_the_share_of_models_that_do(rng):
     method = started(BootstrapThompson(0.7, n_models=10, random_state=3), rng)
     (X, _, batch) = rounds(method, rng, 1, 20_000)[0]

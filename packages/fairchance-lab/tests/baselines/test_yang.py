@@ -14,7 +14,6 @@ from fairchance.errors import InputError
 from fairchance.simulate.run import run
 from fairchance_lab.baselines.yang import (
     CUTS,
-    MATCHES,
     BoundedExploration,
     Rates,
     ScoreDensity,
@@ -130,7 +129,6 @@ def test_rates_are_head_counts():
         y = outcome[group == z]
         assert rates.good[z, k] == pytest.approx(above[y == 1].mean())
         assert rates.bad[z, k] == pytest.approx(above[y == 0].mean())
-        assert rates.accepted[z, k] == pytest.approx(above.mean())
 
 
 def test_a_group_without_one_outcome_gets_the_rates_of_everybody():
@@ -143,18 +141,15 @@ def test_a_group_without_one_outcome_gets_the_rates_of_everybody():
     assert rates.base[2] == pytest.approx(outcome[keep].mean())
 
 
-def tried_out(rates: Rates, share, gain, loss, match):
+def tried_out(rates: Rates, share, gain, loss):
     """Return the most that any pair of matching cuts is worth, by trying every pair."""
     best = -np.inf
-    rate = {"equal_opportunity": rates.good, "equal_acceptance": rates.accepted}.get(match)
+    rate = rates.good
     for i, j in itertools.product(range(CUTS.size), repeat=2):
-        if match == "shared" and i != j:
+        # Stricter cuts would both fall short of what the lower of the two reaches.
+        level = min(rate[0, i], rate[1, j])
+        if (i and rate[0, i - 1] >= level - 1e-12) or (j and rate[1, j - 1] >= level - 1e-12):
             continue
-        if rate is not None:
-            # Stricter cuts would both fall short of what the lower of the two reaches.
-            level = min(rate[0, i], rate[1, j])
-            if (i and rate[0, i - 1] >= level - 1e-12) or (j and rate[1, j - 1] >= level - 1e-12):
-                continue
         worth = sum(
             share[z]
             * (
@@ -167,12 +162,11 @@ def tried_out(rates: Rates, share, gain, loss, match):
     return best
 
 
-@pytest.mark.parametrize("match", MATCHES)
 @pytest.mark.parametrize(("gain", "loss"), [(0.5, 0.5), (2.0, 5.0)])
-def test_cuts_are_the_best_of_all_that_match(match, gain, loss):
+def test_cuts_are_the_best_of_all_that_match(gain, loss):
     for seed in (2, 3):
         rates, share = rates_of(*labelled(seed), 2), np.array([0.7, 0.3])
-        cut = best_cuts(rates, share, gain, loss, match)
+        cut = best_cuts(rates, share, gain, loss)
         at = [int(np.flatnonzero(cut[z] == CUTS)[0]) for z in (0, 1)]
         worth = sum(
             share[z]
@@ -182,10 +176,9 @@ def test_cuts_are_the_best_of_all_that_match(match, gain, loss):
             )
             for z in (0, 1)
         )
-        assert worth == pytest.approx(tried_out(rates, share, gain, loss, match))
-        if match == "equal_opportunity":
-            jumps = [rates.good[z, at[z]] - rates.good[z, at[z] - 1] for z in (0, 1)]
-            assert abs(rates.good[0, at[0]] - rates.good[1, at[1]]) <= max(jumps)
+        assert worth == pytest.approx(tried_out(rates, share, gain, loss))
+        jumps = [rates.good[z, at[z]] - rates.good[z, at[z] - 1] for z in (0, 1)]
+        assert abs(rates.good[0, at[0]] - rates.good[1, at[1]]) <= max(jumps)
 
 
 def test_exploring_fades_by_a_tenth_with_each_tenth_of_the_rounds():
@@ -285,9 +278,8 @@ def test_propensities_are_the_probabilities_of_acceptance():
     assert min(tests) < 1e-4 / 80
 
 
-@pytest.mark.parametrize("match", MATCHES)
-def test_what_every_baseline_keeps(match):
-    check_promises(BoundedExploration(2.0, 5.0, horizon=4, match=match, random_state=0))
+def test_what_every_baseline_keeps():
+    check_promises(BoundedExploration(2.0, 5.0, horizon=4, random_state=0))
 
 
 def test_three_groups_and_none():
@@ -305,7 +297,6 @@ def test_wrong_parameters_are_named():
         ("gain", 0.0),
         ("loss", -1.0),
         ("horizon", 0),
-        ("match", "same"),
         ("bad_level", 1.0),
         ("good_level", 0.0),
         ("min_outcomes", 0.0),

@@ -67,13 +67,7 @@ class Greedy(Baseline):
 
     def _learn(self) -> None:
         rows = self._labelled()
-        self._theta = fit_logistics(
-            rows.X, rows.outcome, self._weights(), l2=self.l2, start=self._theta
-        )
-
-    def _weights(self) -> Floats | None:
-        """Return the weights of the labelled rows; None means 1."""
-        return None
+        self._theta = fit_logistics(rows.X, rows.outcome, l2=self.l2, start=self._theta)
 
     def _scores(self, people: Batch) -> Floats:
         return linear_scores(people.X, self._theta)
@@ -152,9 +146,6 @@ class EpsilonGreedy(Greedy):
         ε of the first round and of the last, in [0, 1].
     horizon
         Rounds over which ε falls, at least 2.
-    weighted
-        Whether labelled rows of our own rounds are weighted by 1 / probability, so that those below
-        the cut-off count as many as they stand for. The history counts once each.
     l2
         Strength of the penalty on coefficients, at least 0.
 
@@ -173,7 +164,6 @@ class EpsilonGreedy(Greedy):
     epsilon: float = 0.2
     last: float = 0.01
     horizon: int = 40
-    weighted: bool = False
 
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"cutoff": 0.5, "epsilon": 0.2, "last": 0.01},
@@ -191,11 +181,6 @@ class EpsilonGreedy(Greedy):
         """
         gone = min(1.0, (round - 1) / (self.horizon - 1))
         return float(self.epsilon + gone * (self.last - self.epsilon))
-
-    def _weights(self) -> Floats | None:
-        if not self.weighted:
-            return None
-        return np.asarray(1 / np.nan_to_num(self._labelled().propensity, nan=1.0))
 
     def _probabilities(self, people: Batch) -> Floats:
         return np.maximum(super()._probabilities(people), self.epsilon_of(max(1, self._round)))
@@ -223,9 +208,6 @@ class LabelAugmentation(Greedy):
         Likelihood from which people are accepted, in (0, 1).
     sure_below
         Propensity below which a rejection counts as sure, in [0, 1].
-    own_rounds
-        Whether those rejected by our own rounds are augmented too; by default only the history's,
-        where an expert may have decided.
     l2
         Strength of the penalty on coefficients, at least 0.
 
@@ -241,7 +223,6 @@ class LabelAugmentation(Greedy):
 
     _: KW_ONLY
     sure_below: float = 0.05
-    own_rounds: bool = False
 
     assumption: ClassVar[str] = (
         "Applicants the past was sure to reject would have turned out bad: its consistent "
@@ -260,7 +241,7 @@ class LabelAugmentation(Greedy):
 
     def _learn(self) -> None:
         rows, rejected = self._labelled(), self._rejected()
-        candidates = rejected.X if self.own_rounds else rejected.X[rejected.round == 0]
+        candidates = rejected.X[rejected.round == 0]
         sure = candidates[linear_scores(candidates, self._selection) < self.sure_below]
         self._n_augmented = len(sure)
         self._theta = fit_logistics(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,6 @@ from fairchance_lab.baselines.logistic import fit_logistics, linear_scores
 
 __all__ = [
     "CUTS",
-    "MATCHES",
     "BoundedExploration",
     "Rates",
     "ScoreDensity",
@@ -30,7 +29,6 @@ __all__ = [
 
 
 CUTS = np.round(np.arange(1.005, 0.0, -0.005), 3)  # strictest first: no score reaches it
-MATCHES = ("equal_opportunity", "equal_acceptance", "shared", "per_group")
 
 
 @dataclass(frozen=True)
@@ -48,11 +46,6 @@ class Rates:
     good: Floats
     bad: Floats
     base: Floats
-
-    @property
-    def accepted(self) -> Floats:
-        """Share of all applicants at the cut or above."""
-        return self.base[:, None] * self.good + (1 - self.base[:, None]) * self.bad
 
 
 def rates_of(
@@ -87,32 +80,26 @@ def rates_of(
     return Rates(curves[:, 0], curves[:, 1], base)
 
 
-def best_cuts(rates: Rates, share: Floats, gain: float, loss: float, match: str) -> Floats:
-    """Return each group's cut: the best of those that match.
+def best_cuts(rates: Rates, share: Floats, gain: float, loss: float) -> Floats:
+    """Return each group's cut: the best of those with equal opportunity.
 
-    Maximises ``Σ_z share_z·(base_z·good_z·gain − (1−base_z)·bad_z·loss)``. Groups match if each has
-    its strictest cut at which a rate reaches one common level (``"equal_opportunity"``: that of the
-    good; ``"equal_acceptance"``: that of all), if their cut is the same (``"shared"``), or always
-    (``"per_group"``). Of equally good ones the strictest are taken.
+    Maximises ``Σ_z share_z·(base_z·good_z·gain − (1−base_z)·bad_z·loss)``, where each group has its
+    strictest cut at which the rate of the good reaches one common level. Of equally good ones the
+    strictest are taken.
 
     Examples
     --------
     >>> score = np.array([0.9, 0.6, 0.4, 0.8, 0.3, 0.2])
     >>> outcome, group = np.array([1, 1, 0, 1, 1, 0]), np.array([0, 0, 0, 1, 1, 1])
     >>> rates = rates_of(score, outcome, group, 2)
-    >>> best_cuts(rates, np.array([0.5, 0.5]), 1.0, 1.0, "equal_opportunity").tolist()
+    >>> best_cuts(rates, np.array([0.5, 0.5]), 1.0, 1.0).tolist()
     [0.6, 0.3]
     """
     base = rates.base[:, None]
     worth = share[:, None] * (base * rates.good * gain - (1 - base) * rates.bad * loss)
-    if match == "per_group":
-        return np.asarray(CUTS[worth.argmax(axis=1)])
-    if match == "shared":
-        return np.full(share.size, CUTS[worth.sum(axis=0).argmax()])
-    rate = rates.good if match == "equal_opportunity" else rates.accepted
-    levels = np.unique(rate)
+    levels = np.unique(rates.good)
     # Rates rise from cut to cut, so the strictest cut that reaches a level is found by bisection.
-    at = np.array([np.searchsorted(one, levels - 1e-12) for one in rate])
+    at = np.array([np.searchsorted(one, levels - 1e-12) for one in rates.good])
     at = np.minimum(at, CUTS.size - 1)
     total = np.take_along_axis(worth, at, axis=1).sum(axis=0)
     return np.asarray(CUTS[at[:, total.argmax()]])
@@ -274,9 +261,6 @@ class BoundedExploration(Baseline):
         What a good and a bad person accepted are worth and cost.
     horizon
         Rounds to come, over which exploring fades out.
-    match
-        What cuts must have in common: ``"equal_opportunity"``, ``"equal_acceptance"``,
-        ``"shared"`` or ``"per_group"`` (nothing).
     bad_level, good_level
         τ₀ and τ₁, the watched quantiles of the bad's and the good's densities.
     min_outcomes
@@ -305,9 +289,6 @@ class BoundedExploration(Baseline):
     loss: float = 0.5
     _: KW_ONLY
     horizon: int = 39
-    match: Literal["equal_opportunity", "equal_acceptance", "shared", "per_group"] = (
-        "equal_opportunity"
-    )
     bad_level: float = 0.6
     good_level: float = 0.5
     min_outcomes: float = 150.0
@@ -323,7 +304,7 @@ class BoundedExploration(Baseline):
         "aligned": {"gain": 200.0, "loss": 500.0},
     }
     sources: ClassVar[Sources] = {
-        "published": {CODE: ("gain", "loss", "match", "bad_level", "good_level", "min_outcomes")}
+        "published": {CODE: ("gain", "loss", "bad_level", "good_level", "min_outcomes")}
     }
 
     @property
@@ -376,7 +357,7 @@ class BoundedExploration(Baseline):
     def _set_bounds(self, score: Floats, rows: Labelled) -> None:
         rates = rates_of(score, rows.outcome, rows.group, self._n_groups)
         share = self._arrived / self._arrived.sum()
-        self._cut = best_cuts(rates, share, self.gain, self.loss, self.match)
+        self._cut = best_cuts(rates, share, self.gain, self.loss)
         bad, good = zip(*self._densities, strict=True)
         self._low = np.array([lower_bound(*one) for one in zip(bad, self._cut, strict=True)])
         self._upper = np.array([upper_bound(*one) for one in zip(good, self._low, strict=True)])
@@ -405,8 +386,6 @@ class BoundedExploration(Baseline):
                 raise InputError(f"{name} must be above 0, got {getattr(self, name)!r}.")
         for name in ("bad_level", "good_level"):
             check_share(name, getattr(self, name))
-        if self.match not in MATCHES:
-            raise InputError(f"match must be one of {', '.join(MATCHES)}, got {self.match!r}.")
         if not self.horizon >= 1:
             raise InputError(f"horizon must be at least one round, got {self.horizon!r}.")
         if not self.l2 >= 0:
