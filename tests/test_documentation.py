@@ -59,6 +59,16 @@ def test_the_experiments_page_counts_the_findings_about_the_released_code():
     assert count_deviations() in " ".join(text.split())
 
 
+def test_each_neighbour_is_listed_with_how_far_it_could_be_read():
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8").partition("## Neighbours")[2]
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if "arXiv" in line]
+    ids = ["2406.10490", "2605.20270", "2506.14067", "2509.03297", "2512.22313", "2606.18479"]
+    assert [re.findall(r"arXiv (\d{4}\.\d{5})", row[0]) for row in rows] == [[i] for i in ids]
+    for paper, *parts, read in rows:
+        assert len(parts) == 3, paper
+        assert "abstract" in read, paper
+
+
 def test_the_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
