@@ -132,7 +132,7 @@ def why_different(experiment: Mapping[str, Any], method: str) -> str:
     'ours: cuts chosen by revenue, parity in both directions; as released: A1'
     >>> experiment["switches"] = ["A1", "C1", "B7", "B9"]
     >>> why_different(experiment, "plain").partition(";")[0]
-    'unexplained: 25 findings about the released code are not modelled, and 13 switches are off'
+    'unexplained: 26 findings about the released code are not modelled, and 13 switches are off'
     """
     row = paper_row(method)
     if row is None:
