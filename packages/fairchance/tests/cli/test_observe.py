@@ -25,6 +25,7 @@ from cli.lender_files import (
 from fairchance.ledger import Program, verify
 from fairchance.ledger.replay import State
 from fairchance.ledger.sql import Writer
+from golden import transcript
 
 
 @pytest.fixture
@@ -369,7 +370,6 @@ def test_file_is_recorded_whole_or_not_at_all(lender, config, tmp_path, monkeypa
         fail_on(patch, "correction")
         words = refused("observe", "outcomes.csv", code=2)
     assert "database or disk is full" in words
-    assert words.endswith("nothing of this call was recorded, so fix that and call again.")
     assert program.checkpoint() == head
     assert program.standing(yes[:4]).states == ["good", None, None, None]
 
@@ -501,3 +501,31 @@ def test_refused_row_of_the_history_does_not_stop_others(pilot):
     assert got["id"].tolist() == [other, gone]
     state = "good" if outcome[name] == "repaid" else "bad"
     assert program.standing([name]).states == [state]
+
+
+def test_what_the_command_prints(decided, golden):
+    _, yes, no = decided
+    tell(
+        [
+            *((name, "repaid") for name in yes[:8]),
+            *((yes[8], "default"), (yes[9], ""), (yes[10], "fraud")),
+            *((yes[11], "repaid"), (yes[11], "default"), (yes[12], "perhaps")),
+            *((no[0], "repaid"), ("nobody", "repaid"), ("", "repaid")),
+        ]
+    )
+    pd.read_csv("outcomes.csv").assign(remark="late").to_csv("outcomes.csv", index=False)
+    tell([(yes[0], "default")], "other.csv")
+    tell([(name, "default") for name in yes], "exchanged.csv")
+    golden(
+        "observe",
+        transcript(
+            "observe outcomes.csv --strict",
+            "observe outcomes.csv --request june",
+            "observe outcomes.csv --request june",
+            "observe other.csv --request june",
+            "observe other.csv --no-corrections",
+            "observe other.csv",
+            "observe exchanged.csv",
+            "observe exchanged.csv --unlike-expected",
+        ),
+    )

@@ -124,9 +124,9 @@ def test_report_must_be_named_like_a_page(lender, made, name):
     for value in ("history.csv", "program.toml"):
         shutil.copy(made / value, value)
     before = Path(name).read_bytes() if Path(name).exists() else None
-    assert refused("report", "-o", name) == (
-        f"--out must name a file that ends in .html or .htm, got {name!r}; name such a file."
-    )
+    message = refused("report", "-o", name)
+    assert message.startswith("--out ")
+    assert repr(name) in message
     assert (Path(name).read_bytes() if Path(name).exists() else None) == before
     assert is_there(lender)
 

@@ -19,6 +19,7 @@ from cli.lender_files import (
 )
 from fairchance.errors import LedgerError
 from fairchance.ledger.program import Program
+from golden import transcript
 
 NOW = datetime(2031, 1, 15, tzinfo=UTC)
 
@@ -293,3 +294,51 @@ def test_applicants_must_be_named_exactly_once(lender):
     assert "'id'" in refused("hold", "wrong.csv", "--reason", "why")
     assert "' '" in refused("hold", *ids, "--reason", " ")
     assert call("override", *ids, "--reason", "why").exit_code == 2  # neither accept nor reject
+
+
+def test_what_the_commands_print(lender, golden):
+    _, yes, no, _ = lender(CERTIFIED)
+    pd.DataFrame({"id": yes[6:], "outcome": "repaid"}).to_csv("outcomes.csv", index=False)
+    done("observe", "outcomes.csv")
+    listed("some.csv", [yes[0], no[0], yes[6], "a00001", "nobody", ""])
+    golden(
+        "override",
+        transcript(
+            "override some.csv --reject --reason fraud",
+            f"override --id {no[1]} --accept --reason 'a guarantor'",
+            f"override --id {no[1]} --reject --reason again",
+            f"override --id {no[1]} --undo --reason 'the wrong person'",
+            f"override --id {no[1]} --undo --reason again",
+            f"override --id {no[1]} --reason none",
+        ),
+    )
+    golden(
+        "withdraw",
+        transcript(
+            f"withdraw --id {yes[1]} --request gone",
+            f"withdraw --id {yes[1]} --request gone",
+            f"withdraw --id {yes[2]} --request gone",
+            "withdraw some.csv",
+        ),
+    )
+    golden(
+        "hold",
+        transcript(
+            "hold some.csv --reason 'case 12/31'",
+            f"release --id {yes[3]} --reason settled",
+            f"release --id {no[0]} --reason settled",
+            "hold --reason 'of nobody'",
+        ),
+    )
+    golden(
+        "erase",
+        transcript(
+            "erase some.csv --reason asked --yes",
+            f"erase --id {yes[6]} --reason asked --early --yes",
+            f"erase --id {no[0]} --reason asked --yes",
+            f"erase --id {no[0]} --id {no[2]} --reason asked --early --yes",
+            "erase --expired --reason over --yes",
+            f"erase --id {no[0]}",
+            "erase --compact",
+        ),
+    )

@@ -380,10 +380,7 @@ def _message(result: dict[str, Any]) -> list[str]:
         lines.append(repeated_message(result["repeats"]))
     if result["corrections"]:
         lines.append(_corrected_message(result["corrected"]))
-        lines.append(
-            "The record keeps the earlier outcomes, with author and time; decisions already made "
-            "do not change."
-        )
+        lines.append("The record keeps the earlier outcomes; decisions already made do not change.")
     lines += _unlike_message(result["unlike_expected"])
     lines += _restarts_message(result["testing_began_again"], result["certificates_dropped"])
     if result["ignored_columns"]:
@@ -405,9 +402,7 @@ def _unlike_message(unlike: dict[str, Any] | None) -> list[str]:
         return []
     from fairchance.ledger.outcomes import UnlikeExpected  # noqa: PLC0415 - an extra
 
-    anyway = (
-        " Recorded anyway (--unlike-expected), which is recorded, too." if unlike["stops"] else ""
-    )
+    anyway = " Recorded anyway (--unlike-expected)." if unlike["stops"] else ""
     return [f"Unlike expected: {unlike_expected_words(UnlikeExpected(**unlike))}{anyway}"]
 
 

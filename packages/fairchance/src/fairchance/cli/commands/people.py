@@ -111,8 +111,7 @@ class Given:
         """
         if (self.file is None) == (not self.ids):
             raise InputError(
-                f"applicants are named by a file or by --id, got "
-                f"{'both' if self.ids else 'neither'}; give one of these."
+                f"name applicants by a file or by --id, got {'both' if self.ids else 'neither'}."
             )
         recorded = self.recorded(view, asked)
 
@@ -248,8 +247,7 @@ def override(
     """
     if undo == (accept is not None):
         raise InputError(
-            f"override takes one of --accept, --reject and --undo, got "
-            f"{'two' if undo else 'none'}; give one."
+            f"give one of --accept, --reject and --undo, got {'two' if undo else 'none'}."
         )
     program = given.open()
     from fairchance.ledger.objections import to_override, to_undo  # noqa: PLC0415 - an extra
@@ -375,7 +373,7 @@ def erase(
         _finish(_Chosen([]), {"compacted": True}, [_COMPACTED], given.json)
         return
     if reason is None:
-        raise InputError("an erasure needs a reason, got none; give it as --reason.")
+        raise InputError("an erasure needs a reason; give it as --reason.")
     _check_erasure(given, expired=expired, yes=yes)
     program = given.open()
     from fairchance.ledger.objections import to_erasure  # noqa: PLC0415 - an extra
@@ -413,12 +411,10 @@ def _check_erasure(given: Given, *, expired: bool, yes: bool) -> None:
     """Raise if options contradict each other, or nothing could be confirmed."""
     if not yes and (given.json or given.file == "-"):
         raise InputError(
-            "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
+            "nothing can be confirmed with --json or ids on standard input; add --yes."
         )
     if expired and (given.file is not None or given.ids):
-        raise InputError(
-            "applicants are named by --expired, by a file or by --id, got two of these; give one."
-        )
+        raise InputError("name applicants by --expired, by a file or by --id, and only once.")
 
 
 def _expired(given: Given, program: Program, reason: str) -> _Chosen:

@@ -76,8 +76,8 @@ def with_commas(content: bytes, name: str, text: Collection[str] = ()) -> bytes:
     header = re.split(rb"[\r\n]", content[: MOST_HEADER + 1], maxsplit=1)[0]
     if len(header) > MOST_HEADER:
         raise InputError(
-            f"{name} has a first line of more than {MOST_HEADER:,} bytes, and column names must "
-            f"be shorter; the first line must hold the column names."
+            f"{name} has a first line of more than {MOST_HEADER:,} bytes; it must hold the column "
+            f"names."
         )
     bare = re.sub('"[^"]*"', "", header.decode("utf-8"))
     found = [] if "," in bare else [mark for mark in _SEPARATORS if mark in bare]
@@ -130,8 +130,8 @@ def _with_points(columns: dict[int, Any], names: list[str], source: str) -> dict
     used = [mark for mark, places in found.items() if places]
     if len(used) > 1 or set(used) - sure:
         raise InputError(
-            f"{source} has {' and '.join(shown[mark] for mark in used)}, so it is not certain what "
-            f"separates decimals; write all numbers as 1234.5, and commas between values."
+            f"{source} has {' and '.join(shown[mark] for mark in used)}; write all numbers as "
+            f"1234.5, and commas between values."
         )
     return {at: compute.replace_substring(columns[at], ",", ".") for at in found[","]}
 
@@ -148,8 +148,7 @@ def _checked(content: bytes, name: str) -> bytes:
         line = 1 + (content.count(b"\n", 0, at) or content.count(b"\r", 0, at))
         raise InputError(
             f"{name} is not a csv file in utf-8: line {line} holds the byte "
-            f"0x{content[at : at + 1].hex()}; save it as csv in utf-8 (.parquet files need that "
-            f"ending)."
+            f"0x{content[at : at + 1].hex()}; save it as csv in utf-8."
         )
     return content if content.endswith((b"\n", b"\r")) else content + b"\n"
 
@@ -162,8 +161,7 @@ def _unreadable(
         line = _first_line_without(wanted, content, separator)
         return InputError(
             f"{name} has {wanted} column {'name' if wanted == 1 else 'names'} and in line {line} "
-            f"values for {got}; a {separator!r} inside a value needs quotes around it, and a quote "
-            f"needs another to close it, so correct that line."
+            f"values for {got}; a {separator!r} inside a value needs quotes around it, in pairs."
         )
     return InputError(f"{name} cannot be read as csv ({first_line(error)}); write the file again.")
 

@@ -38,8 +38,7 @@ def xlsx_as_csv(content: bytes, name: str) -> bytes:
         files = unzipped(content, name)
         if any(_UNCALCULATED.search(part) for part in files.values()):
             raise InputError(
-                f"{name} has formulas without values, because no spreadsheet program has "
-                f"calculated it; open and save it in one, or write values."
+                f"{name} has formulas without values; open and save it in a spreadsheet program."
             )
         with warnings.catch_warnings(action="ignore"):  # about formats and styles
             book = openpyxl.load_workbook(
@@ -66,7 +65,7 @@ def _only_sheet(book: Any, name: str, packed: int) -> bytes:
         if len(texts) > 1:
             raise InputError(
                 f"{name} has more than one sheet with cells, {' and '.join(map(repr, texts))}; "
-                f"save the one with the table as a file of its own, or hide the others."
+                f"save the one with the table as a file of its own."
             )
     return "".join(texts.values()).encode()
 

@@ -121,9 +121,8 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     needed = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
     if roles.accepted is not None and roles.accepted not in table.column_names:
         raise InputError(
-            f"{shown} has no column {roles.accepted!r}, which [columns] accepted names; name the "
-            f"column of past decisions, or remove the key if all applicants with an outcome were "
-            f"accepted."
+            f"{shown} has no column {roles.accepted!r}, which [columns] accepted names; correct or "
+            f"remove the key."
         )
     check_there(table, [*needed, *roles.groups, *config.texts], shown)
     check_there(table, roles.features, shown)
@@ -152,8 +151,8 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     usable = refused.usable
     if not usable.any():
         raise InputError(
-            f"no row of {shown} can be used, {commonest(refused)}; correct the file, or what "
-            f"is said about its columns and outcomes."
+            f"no row of {shown} can be used, {commonest(refused)}; correct the file or the "
+            f"configuration."
         )
     history = PastApplications(
         ready.filter(usable[before]),
@@ -217,9 +216,8 @@ def _check_features_are_not_answers(history: PastApplications, source: str) -> N
             alike = np.array_equal(codes == codes[0], truth == truth[0])
             if len(values.dictionary) == 2 and alike:
                 raise InputError(
-                    f"the column {name!r} of {source} repeats the {what} in every row, which is "
-                    f"unknown when deciding; name it as the column of decisions or outcomes, or "
-                    f"list the features without it."
+                    f"the column {name!r} of {source} repeats the {what} in every row; list the "
+                    f"features without it."
                 )
 
 

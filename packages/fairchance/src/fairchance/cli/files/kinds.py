@@ -165,7 +165,7 @@ def _kind_of_text(column: Any, name: str, source: str) -> str:
         raise InputError(
             f"the feature {name!r} of {source} holds numbers with separators or units, such as "
             f"{shortened(formatted[0].as_py())}; write numbers as 1234.5 and dates as 2031-01-31, "
-            f"or name the column in [columns] text if it is text."
+            f"or name it in [columns] text."
         )
     return "number"
 

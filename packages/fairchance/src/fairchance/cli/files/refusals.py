@@ -228,8 +228,8 @@ class Refusals:
         for refusal in self:
             raise InputError(
                 f"{source}, row {refusal.row} (id {refusal.id!r}): {_words(refusal.mistakes)}; "
-                f"{len(self)} of {self.table.num_rows} rows cannot be used, so correct or remove "
-                f"them, or leave out --strict to go on without them."
+                f"{len(self)} of {self.table.num_rows} rows cannot be used, correct them or leave "
+                f"out --strict."
             )
 
     def to_table(self) -> Any:
@@ -274,10 +274,7 @@ def _common(rows: list[tuple[Mistake, ...]]) -> tuple[Mistake, ...]:
 def check_share(most: float) -> None:
     """Raise unless ``--most-refused`` is a share."""
     if not 0 <= most <= 1:
-        raise InputError(
-            f"--most-refused must be a share of the rows from 0 to 1, got {most:g}; 0.5 is half of "
-            f"them, and 1 allows any share."
-        )
+        raise InputError(f"--most-refused must be a share of the rows from 0 to 1, got {most:g}.")
 
 
 def too_many_message(

@@ -188,8 +188,7 @@ def _checked(table: Any, name: str, text: Iterable[str], *, may_be_empty: bool =
         )
     if table.num_rows == 0 and not may_be_empty:
         raise InputError(
-            f"{name} has the columns {', '.join(map(repr, names))} and no rows; give a file with "
-            f"rows."
+            f"{name} has no rows, only the columns {', '.join(map(repr, names))}; add rows."
         )
     return as_text(table, [column for column in text if column in names], name)
 
@@ -219,7 +218,7 @@ def as_text(table: Any, names: Iterable[str], source: str) -> Any:
         if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
             raise InputError(
                 f"the column {name!r} of {source} must hold text or whole numbers, got {kind}; "
-                f"convert it, because a rounded id would be another id."
+                f"convert it."
             )
         table = table.set_column(table.column_names.index(name), name, column.cast(pa.string()))
     return table
@@ -249,8 +248,7 @@ def _opened(path: str, read: Any) -> Any:
         raise InputError(f"{path!r} is a folder; name a file in it.") from None
     except OSError as error:
         raise InputError(
-            f"{path!r} cannot be read ({error.strerror or first_line(error)}); check its "
-            f"permissions, or write it again."
+            f"{path!r} cannot be read ({error.strerror or first_line(error)}); check it."
         ) from error
 
 
@@ -259,8 +257,7 @@ def _read_parquet(path: str, name: str) -> Any:
         table = _opened(path, lambda: _parquet_table(Path(path).read_bytes(), name))
     except arrow().ArrowException as error:
         raise InputError(
-            f"{name} cannot be read as parquet ({first_line(error)}); it may be damaged, so write "
-            f"it again."
+            f"{name} cannot be read as parquet ({first_line(error)}); write it again."
         ) from error
     # pandas stores row numbers in such a column, which is no feature.
     index = [column for column in table.column_names if column.startswith("__index_level_")]
@@ -538,6 +535,5 @@ def check_page(out: Path) -> None:
         raise InputError(f"--out must name a file, such as {out / 'report.html'}, got a folder.")
     if out.suffix.lower() not in _PAGES:
         raise InputError(
-            f"--out must name a file that ends in {' or '.join(_PAGES)}, got {str(out)!r}; name "
-            f"such a file."
+            f"--out must name a file that ends in {' or '.join(_PAGES)}, got {str(out)!r}."
         )
