@@ -406,7 +406,8 @@ class _Experiment:
         data, experiment = about["data"], about["experiment"]
         rows = f"{data['rows']:,} applicants" if data["rows"] else "a synthetic population"
         brief = f"Data “{data['name']}”, {rows}; groups {listed(self.results.groups)}."
-        given = {name: experiment[name] for name in _SETTINGS if experiment.get(name)}
+        given = {name: experiment.get(name) for name in _SETTINGS}
+        given = {name: value for name, value in given.items() if value not in (None, {}, [])}
         given |= {"fingerprint of the data": data["fingerprint"]}
         given |= {f"not changed by {self.results.varied}": once for once in [about["once"]] if once}
         lines = [

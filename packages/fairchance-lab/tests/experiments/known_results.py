@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 
+from fairchance.core.decisions import CertifiedRound
 from fairchance_lab.experiments.results import COUNTS, KEYS, SHARES, Failure, Results
 
 GOAL = {"alpha": 0.15, "gain": 200.0, "loss": 500.0}
@@ -167,11 +168,14 @@ def explored(results, *methods):
 
 def record(round, status, more=None, group=None):
     """Return the record of a round of the certified method."""
-    return {
+    unknown = dict.fromkeys(one.name for one in fields(CertifiedRound))
+    return unknown | {
         "setting": "α = 0.15",
         "method": "certified",
         "round": round,
         "group": group,
         "status": status,
         "more_outcomes": more,
+        "curve": [],
+        "notes": [],
     }
