@@ -13,9 +13,10 @@ from fairchance.audit.log import DecisionLog
 from fairchance.audit.rates import WHOLE, rate_of
 from fairchance.errors import InputError
 
-__all__ = ["CalibrationBin", "RoundDrift", "calibration", "drift"]
+__all__ = ["CHANGED", "CalibrationBin", "RoundDrift", "calibration", "drift"]
 
 Floats = NDArray[np.float64]
+CHANGED = 0.25  # a stability index from which on scores are called changed
 _EXPECTED = 0.5  # added to each count of a stability index, so that no share is 0
 _PARTS = 10  # of the scores of a ranking's first round
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import altair as alt
 
+from fairchance.audit.scores import CHANGED
 from fairchance.errors import InputError
 from fairchance.plot.marks import (
     BLUE,
@@ -43,7 +44,6 @@ _IDENTIFIED, _NOT_IDENTIFIED = "estimate, interval at all times", "not identifie
 _UNKNOWN = "!isValid(datum.value)"
 _RECORDED, _CORRECTED, _ASSUMED = "as recorded", "corrected", "without assumptions"
 _FEW = 100  # known outcomes below which the interval of a cut-off does not set the axis
-_CHANGED = 0.25  # a stability index from which on a population is called changed
 
 
 def cut_offs(
@@ -198,7 +198,7 @@ def drift(rows: Sequence[Any], *, alpha: float | None = None) -> Chart:
                 [line("index", "stability")],
                 {"index": PURPLE},
                 NUMBER,
-                bound=("changed", [_CHANGED] * len(at)),
+                bound=("changed", [CHANGED] * len(at)),
                 legend=False,
                 height=170,
             )

@@ -11,7 +11,7 @@ from fairchance import plot
 from fairchance.audit.evaluate import Evaluation
 from fairchance.audit.groups import GroupAudit, GroupFinding
 from fairchance.audit.rates import judge
-from fairchance.audit.scores import CalibrationBin, RoundDrift
+from fairchance.audit.scores import CHANGED, CalibrationBin, RoundDrift
 from fairchance.audit.unknown import UnknownMap
 from fairchance.cli.pages.page import (
     Card,
@@ -59,7 +59,6 @@ LIMITS = (
 )
 _KEPT = {"kept": "{} is kept", "broken": "{} is broken", "open": "whether {} is kept is open"}
 _LIGHTS = {"kept": "green", "broken": "red", "open": "amber", "unknown": ""}
-_CHANGED = 0.25  # a stability index from which on scores are called changed
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,9 @@ class Audited:
 
     @property
     def not_identified(self) -> list[Evaluation]:
-        """The policies that would accept applicants whom the record hardly covers."""
-        return [one for one in self.policies.values() if not one.identified]
+        """The policies whose mistakes the record cannot estimate."""
+        found = self.policies.values()
+        return [one for one in found if one.of("false_discovery_rate").reason == "not_identified"]
 
     @property
     def best_cut(self) -> Evaluation | None:
@@ -454,7 +454,7 @@ def _drift(audited: Audited) -> Section:
         worst = max(compared, key=lambda row: row.stability)
         brief = (
             f"The largest stability index of scores is {worst.stability:.2f}, in round "
-            f"{worst.round}; above {_CHANGED} they have changed."
+            f"{worst.round}; above {CHANGED} they have changed."
         )
     drawn = plot.drift(audited.drift, alpha=audited.decided.alpha)
     parts: list[Part] = [
