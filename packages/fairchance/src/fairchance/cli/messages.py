@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from fairchance.errors import InputError
+from fairchance.errors import InputError, LedgerError
 from fairchance.words import percent
 from fairchance.words.rounds import REASONS
 
@@ -39,7 +39,9 @@ def recorded_already(missing: str, advice: str) -> Iterator[None]:
     try:
         yield
     except (InputError, OSError) as error:
-        raise InputError(f"{missing} ({str(error).partition(';')[0]}); {advice}.") from error
+        # A ledger that failed says that nothing was recorded, which is true of its own call only.
+        why = "the ledger failed" if isinstance(error, LedgerError) else str(error).rstrip(".")
+        raise InputError(f"{missing} ({why}); {advice}.") from error
 
 
 def repeated(request: Request) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """``fairchance decide``: decide on the applicants in a file, on the record.
 
 The command takes four transactions: one finds the program, one reads it and looks up the
-applicants, one decides and records, one counts for the summary.
+applicants, one decides and records, one reads what the round promises.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from fairchance.cli.files.tables import (
     file_name,
     ledger_files,
     read_sent,
-    write_table,
+    replace_table,
 )
 from fairchance.cli.input_checks import (
     DECISION_COLUMNS,
@@ -53,7 +53,7 @@ from fairchance.cli.input_checks import (
     unseen_values,
     unseen_values_message,
 )
-from fairchance.cli.messages import mistakes_so_far, mistakes_so_far_message, recorded_already
+from fairchance.cli.messages import recorded_already
 from fairchance.cli.options import (
     By,
     Json,
@@ -82,7 +82,6 @@ if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.ledger.encoding import Shape
     from fairchance.ledger.program import Program, ProgramView
     from fairchance.ledger.sql import Reader
-    from fairchance.ledger.summary import Summary
 
 __all__ = ["decide"]
 
@@ -149,7 +148,7 @@ def decide(
             sent.refusals.stop(source)
         _check_usable(sent, most_refused, source, refused_file, out)
         with (
-            progress(f"deciding on {counted(sent.ids.size, 'applicant')}", json),
+            progress("deciding", json),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", LearningWarning)  # the summary has it from the record
@@ -157,23 +156,23 @@ def decide(
         with (
             progress("writing the decisions", json),
             recorded_already(
-                f"the decisions are recorded as batch {sent.name!r} and only their file is missing",
-                "the same command, with another -o if necessary, writes them from the record, and "
-                "so does fairchance export",
+                f"batch {sent.name!r} is recorded and its file is missing",
+                "the same command writes it, with another -o if necessary",
             ),
         ):
             refused_file = sent.refusals.write(refused_file, out)
-            write_table(_decision_table(decisions).take(sent.places), out)
+            kept = replace_table(_decision_table(decisions).take(sent.places), out)
         with (
             recorded_already(
-                "everything is recorded and only this summary is missing",
-                "the same command again prints it",
+                f"batch {sent.name!r} is recorded and this summary is missing",
+                "the same command prints it",
             ),
             opened.reading() as view,
         ):
             result = _result(view, sent, decisions) | {
                 "refused": refused_counts(sent.refusals, refused_file),
                 "out": out,
+                "kept": kept,
             }
     if json:
         print_json(result)
@@ -185,7 +184,9 @@ def _check_paths(source: str, out: str, refused: str | None, ledger: str, json: 
     """Check that everything can be written before anything is decided; return the refused file."""
     check_writable(out)
     if json and out == "-":
-        raise InputError("--json and -o - both write to standard output; name a file with -o.")
+        raise InputError(
+            "--json and -o - both write to standard output; name a file.", option="out"
+        )
     taken_by = "--json" if json else "-o -" if out == "-" else None
     refused_file = refused_path(refused, source, taken_by)
     if refused is None and out != "-":
@@ -294,18 +295,13 @@ def _may_be_missing(view: ProgramView) -> Sequence[str]:
 def _check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> None:
     """Raise if the program cannot decide from files, or if the batch's name is empty."""
     if batch is not None and not batch.strip():
-        raise InputError(
-            "--batch takes a name, got an empty one; give a name or leave out --batch."
-        )
+        raise InputError(f"{{option}} must be a name, got {batch!r}.", option="batch")
     if shape.columns.names is None:
-        raise InputError(
-            f"the columns of program {name!r} have no names, so they cannot be found in a file; "
-            f"decide from Python, or start a program from a table."
-        )
+        raise InputError(f"the columns of program {name!r} have no names; decide from Python.")
     if roles.id in {*shape.columns.names, *roles.groups}:
         raise InputError(
-            f"program {name!r} has a feature or group {roles.id!r}, which in a file is the column "
-            f"of ids; decide from Python, or start a program in which it has another name."
+            f"program {name!r} has a feature or group {roles.id!r}, the column of ids; decide from "
+            f"Python."
         )
 
 
@@ -418,7 +414,8 @@ def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, o
         if not sent.ids.size:
             raise InputError(
                 f"batch {sent.name!r} was recorded with other applicants than those of {source}; "
-                f"nothing was decided, send the recorded batch or take another name."
+                f"take another name.",
+                option="batch",
             )
         return
     too_many = too_many_message(sent.refusals, most, source, decided=sent.n_decided)
@@ -462,8 +459,8 @@ def _decide(program: Program, sent: SentFile, source: str, *, unlike_history: bo
     except InputError as error:
         if sent.recorded is None and (program.standing(sent.ids).persons >= 0).any():
             raise InputError(
-                f"applicants of {source} were decided on by another process just now, and nothing "
-                f"was decided here; give the same command again, which answers from the record."
+                f"another process decided on applicants of {source} just now; give the command "
+                f"again, which answers from the record."
             ) from error
         raise
 
@@ -495,7 +492,7 @@ def _decision_table(decisions: Decisions) -> Any:
 
 def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str, Any]:
     """Return what was decided, as plain data."""
-    entry, summary, shape = view.reader.entry("batch", sent.name), view.summary(), view.shape
+    entry, shape = view.reader.entry("batch", sent.name), view.shape
     assert entry is not None
     roles, _ = roles_and_labels(view)
     accepted, explored = int(decisions.accepted.sum()), int(decisions.explored.sum())
@@ -510,13 +507,13 @@ def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str
         "explored": explored,
         "rejected": len(decisions) - accepted,
         "certified": bool(decisions.certified),
-        "promise": _promise_of(entry, summary),
+        "rounds": entry.says["rounds"],
+        "message": _promise_of(entry, view.classifier.bound_),
         "overridden_since": _overridden_since(view, sent),
         "unseen": unseen_values(view.classifier, sent.X) if shape.columns.texts else [],
         "new_groups": new_groups(view.classifier, sent.groups),
         "unlike": entry.says.get("unlike", []),
         "namesakes": namesakes(shape.columns.names or (), roles.groups),
-        "so_far": mistakes_so_far(summary),
     }
 
 
@@ -540,8 +537,7 @@ def _message(result: dict[str, Any]) -> list[str]:
         *namesakes_message(result["namesakes"]),
         *unseen_values_message(result["unseen"]),
         *new_groups_message(result["new_groups"]),
-        *_unlike_message(result["unlike"], certified=result["certified"]),
-        mistakes_so_far_message(result["so_far"]),
+        *_unlike_message(result["unlike"]),
         *refused_message(result["refused"]),
     ]
 
@@ -559,20 +555,22 @@ def _decided_message(result: dict[str, Any]) -> list[str]:
         when = before["at"][:19].replace("T", " ")
         recorded = f"Recorded before as batch {result['batch']} (by {before['by']} at {when} UTC)"
         lines = [f"{recorded}, answered from the record.", counts]
-    lines.append(result["promise"])
+    lines.append(result["message"])
     if result["out"] != "-":
         lines.append(f"Decisions: {result['out']}")
+    if result["kept"]:
+        lines.append(f"The file that was there is kept: {result['kept']}")
     return lines
 
 
-def _unlike_message(unlike: Sequence[dict[str, Any]], *, certified: bool) -> Iterator[str]:
+def _unlike_message(unlike: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Say in which columns a batch is unlike the history, and whether it was decided anyway.
 
     Examples
     --------
     >>> row = {"column": "age", "code": "missing", "n": 60, "of": 60, "usual": 0.04}
     >>> row |= {"since": "history", "stops": True}
-    >>> print(*_unlike_message([row], certified=False))
+    >>> print(*_unlike_message([row]))
     Unlike the history: 60 of 60 applicants have no value in 'age' (4 % in the history); is the
     column filled in?
     Decided anyway (--unlike-history), which is recorded.
@@ -582,43 +580,28 @@ def _unlike_message(unlike: Sequence[dict[str, Any]], *, certified: bool) -> Ite
     for row in unlike:
         yield f"Unlike the {row['since']}: {unlike_words(Unlike(**row))}"
     if any(row["stops"] for row in unlike):
-        message = "Decided anyway (--unlike-history), which is recorded."
-        if certified:
-            message += (
-                " The certificate holds for applicants like those tested so far, and these may "
-                "differ."
-            )
-        yield message
+        yield "Decided anyway (--unlike-history), which is recorded."
 
 
 def _overridden_message(since: dict[str, int]) -> list[str]:
-    """Say how many decisions of a batch that is answered from the record are overridden.
-
-    Examples
-    --------
-    >>> print(*_overridden_message({"accepted": 0, "rejected": 1}))
-    Overridden since: 1 of these decisions (0 accepted, 1 rejected). The file has the decisions as
-    they were recorded; fairchance export has what holds now.
-    """
-    n = sum(since.values())
-    if not n:
+    """Say how many decisions of a batch that is answered from the record are overridden."""
+    if not any(since.values()):
         return []
     return [
-        f"Overridden since: {n:,} of these decisions ({since['accepted']:,} accepted, "
-        f"{since['rejected']:,} rejected). The file has the decisions as they were recorded; "
-        f"fairchance export has what holds now."
+        f"Overridden since: {since['accepted']:,} accepted and {since['rejected']:,} rejected, "
+        f"which only fairchance export has."
     ]
 
 
-def _promise_of(entry: Entry, summary: Summary) -> str:
-    """Say what the round of a batch promises or estimates, and what it waits for."""
+def _promise_of(entry: Entry, alpha: float | None) -> str:
+    """Say what the round of a batch promises or estimates."""
     from fairchance.core.decisions import CertifiedRound  # noqa: PLC0415 - slow to import
     from fairchance.ledger.records import read_rounds  # noqa: PLC0415 - an extra
 
     said: list[str] = []
     for record in read_rounds(entry):
         if isinstance(record, CertifiedRound):
-            said += about_certificate(record, summary.next_tested(record.group))
+            said += about_certificate(record)
         else:
-            said += about_round(record, summary.promise.alpha)
+            said += about_round(record, alpha)
     return " ".join(dict.fromkeys(filter(None, said)))

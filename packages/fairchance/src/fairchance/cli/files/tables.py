@@ -338,6 +338,24 @@ def write_table(table: Any, path: str, numbers: Iterable[str] = ()) -> None:
             write_whole(_as_bytes(table, path, numbers), Path(path))
 
 
+def replace_table(table: Any, path: str) -> str | None:
+    """Write a table like ``write_table``; return where a file with other content is kept.
+
+    Such a file gets a number: the older ``decisions.csv`` becomes ``decisions.2.csv``.
+    """
+    place, kept = Path(path).resolve(), None
+    if path == "-" or not place.is_file() or not place.stat().st_size:
+        write_table(table, path)
+        return None
+    content = _as_bytes(table, path, ())
+    with _as_input_error(path):
+        if place.read_bytes() != content:
+            kept = next(other for other in _numbered(place) if not os.path.lexists(other))
+            place.rename(kept)
+        write_whole(content, place)
+    return None if kept is None else str(Path(path).with_name(kept.name))
+
+
 def write_new_table(
     table: Any, path: str, *, numbers: Iterable[str] = (), taken: Iterable[str] = ()
 ) -> str:
