@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 
 import fairchance as fc
 from cli.hostile_lender import EXPORTED, refused, run
+from cli.lender_files import apply, done
 from fairchance.ledger import Program
 from fairchance.ledger.base import Facts
 from fairchance.ledger.chain import NOTHING
+from golden import transcript
 
 
 def expected(hostile_lender):
@@ -193,7 +195,7 @@ def test_export_of_outcomes_with_the_values_they_replaced(tmp_path, monkeypatch)
     assert (
         later["id"].isna().tolist() == later["erased"].tolist() == (table["id"] == second).tolist()
     )
-    refused("each of their own", "export", "--ledger", url, "--outcomes", "--entries")
+    refused("--entries", "export", "--ledger", url, "--outcomes", "--entries")
 
 
 def test_arrays_without_names_and_integer_ids(tmp_path):
@@ -237,8 +239,23 @@ def test_failed_export_leaves_the_file_unchanged(hostile_lender, tmp_path, monke
         return b"half"
 
     monkeypatch.setattr("fairchance.cli.files.csv_files.csv_bytes", fail)
-    refused(
-        "d.csv cannot be written .No space left on device", "export", "--ledger", url, "-o", kept
-    )
+    refused("d.csv .*No space left on device", "export", "--ledger", url, "-o", kept)
     assert kept.read_text() == "kept"
     assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_what_export_prints(lender, golden):
+    apply(30)
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    golden(
+        "export",
+        transcript(
+            "export -o all",
+            "export -o d.csv",
+            "export --checkpoint",
+            "export --checkpoint -o d.csv",
+            "export --outcomes --entries -o d.csv",
+            "export --json",
+            "export -o d.txt",
+        ),
+    )

@@ -11,6 +11,7 @@ import pytest
 
 from cli.hostile_lender import run
 from cli.lender_files import PROGRAM, call, done, people, refused
+from golden import transcript
 
 
 @pytest.fixture
@@ -32,32 +33,23 @@ def verified(url, code, *words):
     return run("verify", url, *words, code=code).stdout
 
 
-def test_only_an_intact_ledger_has_a_checkpoint(copied):
+def test_only_an_intact_ledger_has_a_checkpoint(copied, golden):
     change, url = copied
-    assert "Checkpoint: " in verified(url, 0)
+    shown = verified(url, 0)
     change("UPDATE people SET accepted = 1 - accepted WHERE person = 400")
-    output = verified(url, 4)
-    assert "Checkpoint:" not in output
-    assert "\nUp to there " in output
-    assert output.endswith("No checkpoint is given, since not everything fits.\n")
+    damaged = transcript(f"verify {url}", "verify sqlite:///no.db", f"verify {url} --checkpoint 7")
+    golden("verify", f"{shown}{damaged}")
     result = json.loads(verified(url, 4, "--json"))
     assert (result["ok"], result["checkpoint"]) == (False, None)
-
-
-def test_singular_and_plural(copied):
-    change, url = copied
-    change("UPDATE entries SET by = 'another user' WHERE number = 2")
-    assert "\nUp to there 1 entry checked, 0 decisions made again\n" in verified(url, 4)
 
 
 @pytest.mark.parametrize("table", ["overrides", "outcomes", "entries", "erasures"])
 def test_missing_table_is_named(copied, table):
     change, url = copied
     change(f"DROP TABLE {table}")
-    output = verified(url, 4)
-    assert output.startswith(f"the table {table!r} of the ledger at {url} is missing; ")
-    assert "Checkpoint:" not in output
-    assert json.loads(verified(url, 4, "--json"))["ok"] is False
+    result = json.loads(verified(url, 4, "--json"))
+    assert (result["ok"], result["checkpoint"]) == (False, None)
+    assert repr(table) in result["problem"]
 
 
 def test_other_database_is_not_called_damaged(tmp_path):
@@ -93,7 +85,7 @@ def test_invalid_time_is_refused_before_a_program_starts(tmp_path, monkeypatch):
     people(60).to_csv("history.csv", index=False)
     Path("program.toml").write_text(f"{PROGRAM}[retention]\nmonths = 120000\n")
     words = ("init", "--config", "program.toml", "history.csv", "--ledger", "sqlite:///new.db")
-    assert "[retention] months must be from 0 to " in refused(*words)
+    assert "[retention] months" in refused(*words)
     assert not Path("new.db").exists()
 
 

@@ -29,9 +29,8 @@ def test_an_honest_ledger(ledger):
     url, _, program = ledger
     output = run(url)
     assert output.exit_code == 0
-    assert "Everything fits.\n6 entries checked, 50 decisions made again\n" in output.stdout
     kept = str(program.checkpoint())
-    assert f"Checkpoint: {kept}\n" in output.stdout
+    assert kept in output.stdout
     told = json.loads(run(url, "--checkpoint", kept, "--json").stdout)
     assert told == {
         "ok": True,
@@ -51,18 +50,15 @@ def test_an_honest_ledger(ledger):
             "uses": told["groups"]["uses"],
         },
     }
-    assert "\nGroups (aware) may decide, through the strategy GroupShare" in output.stdout
-    output = run(url, "--relearn")
-    assert "50 decisions made again; 50 by policies learned again\n" in output.stdout
+    assert any("GroupShare" in use for use in told["groups"]["uses"])
+    assert json.loads(run(url, "--relearn", "--json").stdout)["learned_again"] == 50
 
 
 def test_other_programs_are_named_and_files_are_compacted_without_one(ledger):
     url, _, _ = ledger
     started(url, algorithm_1(), n_batch=50, name="other")
-    assert (
-        "Only the program 'other' was checked; the ledger has 'main'"
-        in run(url, "--program", "other").stdout
-    )
+    found = json.loads(run(url, "--program", "other", "--json").stdout)
+    assert found["other_programs"] == ["main"]
     compacted = CliRunner().invoke(app, ["erase", "--compact", "--ledger", url])
     assert compacted.exit_code == 0
 
@@ -73,7 +69,6 @@ def test_groups_that_did_not_decide(tmp_path):
     program, _, (one, two, *_) = started(url, classifier, n_batch=50)
     for batch in (one, two):
         program.decide(batch.people.X, sensitive_features=batch.people.group)
-    assert "\nGroups (audit) did not decide: 100 decisions of 2 rounds " in run(url).stdout
     found = json.loads(run(url, "--json").stdout)["groups"]
     assert found == {"mode": "audit", "n_decisions": 100, "n_rounds": 2, "uses": []}
 

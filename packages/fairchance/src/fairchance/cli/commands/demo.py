@@ -100,13 +100,14 @@ def _check_folder(folder: Path) -> None:
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise InputError(f"--out must name a folder, got the file {str(folder)!r}; name another.")
+        raise InputError(f"{{option}} must be a folder, got {str(folder)!r}.", option="out")
     found = {file.name for file in folder.iterdir()}
     other = sorted(found - _OWN if _MARK in found else found)
     if other:
         raise InputError(
-            f"--out must name a new folder or one of an earlier demo, got {str(folder)!r} with "
-            f"{other[0]!r}; name another."
+            f"{{option}} must be a new folder or an earlier demo's, got {str(folder)!r} with "
+            f"{other[0]!r}.",
+            option="out",
         )
 
 
@@ -257,9 +258,8 @@ def _print(
     titles = ("months", f"{_OTHER} accepted", f"{_OVERLOOKED} accepted", "bad", "earned", "past")
     print_table(console, "By quarter", titles, rows)
     console.print(
-        f"Simulated credit applicants in two groups that repay equally often: a good loan earns "
-        f"{_GAIN}, a bad one loses {_LOSS}. The past accepted by income, and nobody of group "
-        f"{_OVERLOOKED}; past: what its policy would earn on average.",
+        f"Simulated applicants of two groups that repay equally often: a good loan earns {_GAIN}, "
+        f"a bad one loses {_LOSS}. The past accepted by income, and nobody of group {_OVERLOOKED}.",
         style="dim",
     )
 

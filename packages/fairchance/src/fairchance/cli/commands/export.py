@@ -126,26 +126,19 @@ class _Wanted:
     def check(self) -> None:
         """Raise if options contradict each other."""
         if "checkpoint" in self.alone and (len(self.alone) > 1 or self.out != "-"):
-            raise InputError(
-                "--checkpoint prints it and writes nothing; leave out --out and all else."
-            )
+            raise InputError("{option} takes no other option.", option="checkpoint")
         if len(self.alone) > 1:
-            raise InputError(
-                "--outcomes and --entries are each of their own; leave out one, or name a folder "
-                "and get both."
-            )
+            raise InputError("--outcomes and --entries need a folder as {option}.", option="out")
         if self.json and self.out == "-" and not self.alone == ["checkpoint"]:
-            raise InputError(
-                "--json and what is exported would both go to standard output; name a file with "
-                "--out."
-            )
+            raise InputError("--json needs a file as {option}.", option="out")
         suffix = Path(self.out).suffix
         allowed = [".jsonl"] if self.alone == ["entries"] else [".csv", ".parquet"]
         fits = self.out == "-" or self.folder or suffix in allowed
         if not self.out or not fits:
             raise InputError(
-                f"--out must be a folder or a file that ends in {' or '.join(allowed)}, got "
-                f"{self.out!r}."
+                f"{{option}} must be a folder or a file that ends in {' or '.join(allowed)}, got "
+                f"{self.out!r}.",
+                option="out",
             )
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_data", "in_words", "verify"]
 
-_NO_CHECKPOINT = "No checkpoint is given, since not everything fits."
+_NO_CHECKPOINT = "No checkpoint: not everything fits."
 _CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # the beginning of a checkpoint; file names differ
 
 
@@ -107,11 +107,11 @@ def in_words(result: Verification) -> list[str]:
     lines = [result.problem or "Everything fits."]
     erased = ""
     if result.n_not_repeated:
-        erased = f", {result.n_not_repeated:,} not, for erased people and those drawn with them"
+        erased = f", {result.n_not_repeated:,} not (erased, or drawn with erased ones)"
     learned = result.n_learned_again
     policies = "" if learned is None else f"; {learned:,} by policies learned again"
     if result.not_learned_from is not None:
-        policies += f", the others not, since people of {result.not_learned_from} were erased"
+        policies += f" (people of {result.not_learned_from} were erased)"
     again = f"{counted(result.n_decisions, 'decision')} made again{erased}{policies}"
     up_to = "" if result.ok else "Up to there "
     lines.append(f"{up_to}{counted(result.n_entries, 'entry', 'entries')} checked, {again}")
@@ -129,23 +129,21 @@ def _groups_message(groups: GroupTrial) -> str:
     --------
     >>> from fairchance.ledger.verification.proofs import GroupTrial
     >>> print(_groups_message(GroupTrial("blind", 240, 3)))
-    Groups (blind) did not decide: 240 decisions of 3 rounds made twice more, with groups permuted \
-among applicants and with each group replaced by another
+    Groups (blind) did not decide: 240 decisions of 3 rounds made twice more, with other \
+groups
     >>> print(_groups_message(GroupTrial("aware", uses=("thresholds='per_group'",))))
     Groups (aware) may decide, through thresholds='per_group'
     """
     if groups.mode is None:
         return "The program has no groups"
     if groups.mode == "aware":
-        own = "but no setting lets an applicant's own group decide"
-        how = f"through {' and '.join(groups.uses)}" if groups.uses else own
+        how = f"through {' and '.join(groups.uses)}" if groups.uses else "but no setting uses them"
         return f"Groups (aware) may decide, {how}"
     if not groups.n_decisions:
-        return f"Groups ({groups.mode}) may not decide; no decision had another group to try"
+        return f"Groups ({groups.mode}) may not decide, and none was tried"
     return (
         f"Groups ({groups.mode}) did not decide: {counted(groups.n_decisions, 'decision')} of "
-        f"{counted(groups.n_rounds, 'round')} made twice more, with groups permuted among "
-        f"applicants and with each group replaced by another"
+        f"{counted(groups.n_rounds, 'round')} made twice more, with other groups"
     )
 
 
@@ -162,6 +160,6 @@ def _text_of(checkpoint: str) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or first_line(error)
         raise InputError(
-            f"the checkpoint's file {str(file)!r} cannot be read ({why}); name the "
-            f"file that fairchance export --checkpoint was written to, or give the checkpoint."
+            f"the checkpoint {str(file)!r} cannot be read ({why}); name its file.",
+            option="checkpoint",
         ) from error
