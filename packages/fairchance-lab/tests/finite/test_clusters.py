@@ -45,7 +45,6 @@ class Sealed:
 @parametrize_with_checks(
     [
         ClusteredDomain(),
-        ClusteredDomain(GaussianMixture(2, random_state=0)),
         ClusteredDomain(DecisionTreeClassifier(max_depth=3, random_state=0)),
     ]
 )
