@@ -69,41 +69,41 @@ def best_of_all(rows, n_groups, bounds, *, shared):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("seed", range(80))
-def test_best_of_all_thresholds_within_the_bounds_of_each_group(seed, shared):
-    rng = np.random.default_rng([7, seed])
-    n_groups = int(rng.choice([1, 2, 2, 3]))
-    rows = random_rows(rng, n_groups, int(rng.integers(6, 45 if n_groups < 3 else 24)))
-    bounds = random_bounds(rng, fair=shared or seed % 2 == 0)
-    find = shared_threshold if shared else group_thresholds
-    more = {} if shared else {"max_gap": 0.0}
-    point = find(*rows, n_groups, **bounds, constraints="per_group", **more)
-    utility, violation = best_of_all(rows, n_groups, bounds, shared=shared)
-    found = apply(rows, point.thresholds, bounds)
-    assert point.feasible == (violation <= 1e-12) == (point.missed is None)
-    assert found[1] == pytest.approx(violation, abs=1e-6)
-    assert point.utility == pytest.approx(found[0], abs=EXACT)
-    if violation <= 1e-12 or bounds["fairness"] is not None or n_groups == 1:
-        assert found[0] == pytest.approx(utility, abs=EXACT if violation <= 1e-12 else 1e-3)
+def test_best_of_all_thresholds_within_the_bounds_of_each_group(shared):
+    for seed in range(80):
+        rng = np.random.default_rng([7, seed])
+        n_groups = int(rng.choice([1, 2, 2, 3]))
+        rows = random_rows(rng, n_groups, int(rng.integers(6, 45 if n_groups < 3 else 24)))
+        bounds = random_bounds(rng, fair=shared or seed % 2 == 0)
+        find = shared_threshold if shared else group_thresholds
+        more = {} if shared else {"max_gap": 0.0}
+        point = find(*rows, n_groups, **bounds, constraints="per_group", **more)
+        utility, violation = best_of_all(rows, n_groups, bounds, shared=shared)
+        found = apply(rows, point.thresholds, bounds)
+        assert point.feasible == (violation <= 1e-12) == (point.missed is None)
+        assert found[1] == pytest.approx(violation, abs=1e-6)
+        assert point.utility == pytest.approx(found[0], abs=EXACT)
+        if violation <= 1e-12 or bounds["fairness"] is not None or n_groups == 1:
+            assert found[0] == pytest.approx(utility, abs=EXACT if violation <= 1e-12 else 1e-3)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_groups_are_problems_of_their_own(seed):
+def test_groups_are_problems_of_their_own():
     """Without parity, each group gets the threshold that it gets alone, also if others fail."""
-    rng = np.random.default_rng([8, seed])
-    score, outcome, weight, group = rows = random_rows(rng, 3, 60)
-    bounds = random_bounds(rng, fair=False)
-    together = group_thresholds(*rows, 3, **bounds, constraints="per_group")
-    met = True
-    for g in range(3):
-        own = group == g
-        alone = group_thresholds(
-            score[own], outcome[own], weight[own], np.zeros(own.sum(), np.intp), 1, **bounds
-        )
-        assert together.thresholds[g] == alone.thresholds[0]
-        met &= alone.feasible
-    assert together.feasible == met
-    assert together.gap == 0
+    for seed in range(20):
+        rng = np.random.default_rng([8, seed])
+        score, outcome, weight, group = rows = random_rows(rng, 3, 60)
+        bounds = random_bounds(rng, fair=False)
+        together = group_thresholds(*rows, 3, **bounds, constraints="per_group")
+        met = True
+        for g in range(3):
+            own = group == g
+            alone = group_thresholds(
+                score[own], outcome[own], weight[own], np.zeros(own.sum(), np.intp), 1, **bounds
+            )
+            assert together.thresholds[g] == alone.thresholds[0]
+            met &= alone.feasible
+        assert together.feasible == met
+        assert together.gap == 0
 
 
 def test_joint_bounds_let_one_group_pay_for_another():

@@ -187,20 +187,20 @@ def all_choices(table: OpenCuts, bounds: ThresholdBounds) -> list[tuple[float, t
     return sorted((float(table.worth[picks].sum()), tuple(picks.tolist())) for picks in kept)
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_the_best_admissible_choice_is_found(seed):
-    table, bounds = random_table(seed)
-    relaxed, places = relax(table, -np.inf), groups_of(table)
-    choices = all_choices(table, bounds)
-    worths = [worth for worth, _ in choices] or [0.0]
-    # Nothing known yet; a floor that only the best passes; and a floor that no choice passes.
-    for floor in (-10.0, worths[-1] - 1e-9, worths[-1] + 1e-9):
-        found, complete = merge(table, relaxed, places, floor, bounds, THOROUGH)
-        assert complete
-        if choices and floor < worths[-1]:
-            assert tuple(found.tolist()) == choices[-1][1]
-        else:
-            assert found is None
+def test_the_best_admissible_choice_is_found():
+    for seed in range(60):
+        table, bounds = random_table(seed)
+        relaxed, places = relax(table, -np.inf), groups_of(table)
+        choices = all_choices(table, bounds)
+        worths = [worth for worth, _ in choices] or [0.0]
+        # Nothing known yet; a floor that only the best passes; and a floor that no choice passes.
+        for floor in (-10.0, worths[-1] - 1e-9, worths[-1] + 1e-9):
+            found, complete = merge(table, relaxed, places, floor, bounds, THOROUGH)
+            assert complete
+            if choices and floor < worths[-1]:
+                assert tuple(found.tolist()) == choices[-1][1]
+            else:
+                assert found is None
 
 
 def test_most_tables_have_a_choice_that_constraints_take_from_another():
@@ -241,22 +241,22 @@ def test_little_effort_finds_less_and_reports_it():
     assert missed > 10
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_polishing_lets_each_pair_answer_the_others_once(seed):
-    table, bounds = random_table(seed)
-    choices, places = all_choices(table, bounds), groups_of(table)
-    relaxed = relax(table, -np.inf)
-    for _, start in choices[:: max(1, len(choices) // 5)]:
-        expected = np.array(start)
-        for g, h in combinations(range(len(places)), 2):
-            answers = []
-            for first, second in product(places[g], places[h]):
-                answer = expected.copy()
-                answer[[g, h]] = first, second
-                if admissible(table, answer, FREE):
-                    answers.append((float(table.worth[answer].sum()), answer))
-            worth, answer = max(answers, key=lambda pair: pair[0])
-            better = worth > table.worth[expected].sum()
-            expected = answer if better and admissible(table, answer, bounds) else expected
-        found = polish(table, relaxed, places, np.array(start), bounds)
-        assert found.tolist() == expected.tolist()
+def test_polishing_lets_each_pair_answer_the_others_once():
+    for seed in range(40):
+        table, bounds = random_table(seed)
+        choices, places = all_choices(table, bounds), groups_of(table)
+        relaxed = relax(table, -np.inf)
+        for _, start in choices[:: max(1, len(choices) // 5)]:
+            expected = np.array(start)
+            for g, h in combinations(range(len(places)), 2):
+                answers = []
+                for first, second in product(places[g], places[h]):
+                    answer = expected.copy()
+                    answer[[g, h]] = first, second
+                    if admissible(table, answer, FREE):
+                        answers.append((float(table.worth[answer].sum()), answer))
+                worth, answer = max(answers, key=lambda pair: pair[0])
+                better = worth > table.worth[expected].sum()
+                expected = answer if better and admissible(table, answer, bounds) else expected
+            found = polish(table, relaxed, places, np.array(start), bounds)
+            assert found.tolist() == expected.tolist()
