@@ -124,8 +124,8 @@ def test_masked_cells_are_missing(tmp_path):
     assert np.array_equal(again.accepted, decided.accepted)
     yes = decided.ids[decided.accepted][:2]
     for ids, outcomes, words in (
-        (yes, np.ma.array([1, 0], mask=[0, 1]), "outcomes must be .*, got None"),
-        (np.ma.array(yes, mask=[0, 1]), [1, 0], "ids must be integers or strings, got None"),
+        (yes, np.ma.array([1, 0], mask=[0, 1]), "outcomes.*None"),
+        (np.ma.array(yes, mask=[0, 1]), [1, 0], "ids.*None"),
     ):
         with pytest.raises(InputError, match=words):
             program.observe(ids, outcomes)
@@ -153,6 +153,6 @@ def test_a_reason_with_text_that_no_database_stores(tmp_path, reason):
         ("an erasure", lambda: program.erase(ids, reason, early=True)),
         ("an override", lambda: program.override(ids, True, reason)),
     ):
-        with pytest.raises(InputError, match=f"the reason for {what} must be text without"):
+        with pytest.raises(InputError, match=what):
             call()
     assert program.checkpoint() == before

@@ -75,7 +75,7 @@ def test_months_later_follows_the_calendar():
 
 @pytest.mark.parametrize("months", [-1, 2.5, True, "25", None, 1201])
 def test_retention_periods_that_are_refused(months):
-    with pytest.raises(InputError, match="retention_months must be a whole number of months"):
+    with pytest.raises(InputError, match="retention_months"):
         retention_months({"retention_months": months})
 
 
@@ -123,7 +123,7 @@ def test_applicants_who_must_be_kept_are_not_erased(url, clock):
         (ids[1:4], "asked", {"early": True}, InputError, f"1 of 3 ids are .* hold, .*'{ids[1]}'"),
         ([10**9], "asked", {"early": True}, UnknownIdError, "1 of 1 ids are unknown"),
         (ids[2:4], "  ", {"early": True}, InputError, "an erasure needs a reason"),
-        (["x"], "asked", {}, InputError, "ids must be integers"),
+        (["x"], "asked", {}, InputError, "ids"),
     ):
         with pytest.raises(error, match=words):
             program.erase(who, reason, **options)
