@@ -32,7 +32,7 @@ import pandas as pd
 from cli.lender_files import CERTIFIED, PROGRAM, call, people
 from fairchance.ledger import sql
 
-FOR_READERS = "message"  # the only key and column whose values are sentences
+FOR_READERS = {"reason", "reasons"}  # columns of tables, in words
 LEDGER = "sqlite:///lender.db"
 TABLES = (".csv", ".json")
 # A mistake of each kind in files and options, by command. Hardly any of it is recorded.
@@ -139,6 +139,8 @@ class Life:
         self.by_hand()
         self.read()
         if with_mistakes:
+            self.run("verify", "--relearn")
+            self.run("audit", "-o", "pack", "--purpose", "loans")
             self.mistakes(past)
             self.tampered()
         self.read_files()
@@ -191,10 +193,8 @@ class Life:
     def read(self):
         """Run all commands that read."""
         self.run("status")
-        self.run("verify", "--relearn")
+        self.run("verify")
         self.run("evaluate", "--policy", "score >= 0.7", "-o", "evaluated.csv")
-        self.run("evaluate", "--policy", "score >= 0.7", "--pending", "worst")
-        self.run("audit", "-o", "pack", "--purpose", "loans")
         self.run("export", "-o", "exported.csv")
         self.run("export", "--outcomes", "-o", "outcomes.csv")
         self.run("export", "--entries", "-o", "-")
@@ -260,13 +260,14 @@ def as_data(text):
     for read in (lambda: json.loads(text), lambda: [json.loads(s) for s in text.splitlines()]):
         with suppress(ValueError):
             return for_programs(read())
-    return for_programs(list(csv.DictReader(io.StringIO(text))))
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return [{key: row[key] for key in row.keys() - FOR_READERS} for row in rows]
 
 
 def for_programs(data):
-    """Return data without what is for readers alone."""
+    """Return data without the sentences."""
     if isinstance(data, dict):
-        return {key: for_programs(value) for key, value in data.items() if key != FOR_READERS}
+        return {key: for_programs(value) for key, value in data.items() if key != "message"}
     return [for_programs(value) for value in data] if isinstance(data, list) else data
 
 
