@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fairchance_lab.baselines import base
+from fairchance_lab.experiments.methods import values_of
 from fairchance_lab.paper.released import count_deviations
 
 ROOT = Path(__file__).parents[1]
@@ -57,6 +59,24 @@ def test_the_architecture_names_files_that_exist():
 def test_the_experiments_page_counts_the_findings_about_the_released_code():
     text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
     assert count_deviations() in " ".join(text.split())
+
+
+def test_the_methods_page_has_the_values_of_settings_and_their_sources():
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    table = text.partition("## Where the values come from")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w-]+)` \| (.*) \|$", table, re.MULTILINE)
+    assert len(rows) >= 7
+    for name, cells in rows:
+        values = sorted(values_of(name).items())
+        shown = [
+            ", ".join(
+                f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
+                for key, (value, source) in values
+                if source in column
+            )
+            for column in ((base.CODE, base.PAPER), (base.ICML,), (base.RELEASED,), (base.OURS,))
+        ]
+        assert cells.split(" | ") == [cell or "–" for cell in shown], name
 
 
 def test_each_neighbour_is_listed_with_how_far_it_could_be_read():

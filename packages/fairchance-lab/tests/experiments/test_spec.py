@@ -152,7 +152,7 @@ def test_another_data_set_keeps_all_other_settings():
         (lambda: experiment(classifier={"wieght_cap": 3}), "did you mean weight_cap"),
         (lambda: experiment(classifier={"alpha": 0.1}), r"it belongs in \[goal\]"),
         (lambda: experiment(classifier={"q": 1}), "known are .*coverage"),
-        (lambda: experiment(classifier={"weight_cap": "no"}), "number, or one of 'none', got 'no'"),
+        (lambda: experiment(classifier={"weight_cap": "no"}), "weight_cap .* 'none', got 'no'"),
         (lambda: experiment(variants={"m": {"slack": 0}}), r"\[variants.m\] needs method"),
         (lambda: experiment(variants={"m": {"method": "plain", "q": 1}}), r"\[variants.m\] has"),
         (lambda: experiment(vary={"slack": (0,), "alpha": (0.1,)}), "one option, got slack, alpha"),
