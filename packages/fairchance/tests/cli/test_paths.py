@@ -94,9 +94,9 @@ def test_empty_names_are_not_recorded(lender):
 
 def test_export_to_an_empty_path_writes_nothing(lender, tmp_path):
     before = sorted(tmp_path.iterdir())
-    assert refused("export", "--out", "") == (
-        "--out must be a folder or a file that ends in .csv or .parquet, got ''."
-    )
+    message = refused("export", "--out", "")
+    assert message.startswith("--out ")
+    assert "''" in message
     assert sorted(tmp_path.iterdir()) == before
 
 

@@ -181,7 +181,7 @@ def test_a_class_of_ones_own_can_go_on_a_ledger_and_a_function_cannot(tmp_path):
     again = program.verify()
     assert (again.problem, again.n_decisions) == (None, 200)
     assert decided.accepted.any()
-    with pytest.raises(InputError, match="types="):
+    with pytest.raises(InputError, match="NearTheMiddle"):
         Program.open(url).decide(X[:10])
 
 
