@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 import fairchance as fc
 from charts import HOSTILE, only_values_and_titles, rows_of
 from fairchance import plot
 from fairchance.audit import DecisionLog, Rule, calibration, drift, evaluate, groups
+from fairchance.audit.rates import WHOLE, anytime_interval
 from fairchance.errors import InputError, LearningWarning
 from fairchance.plot.rows import freezes, restarts
 from fairchance.simulate.populations import draw_applicants
@@ -67,9 +67,9 @@ def test_rounds_of_programs_and_classifiers(played):
         assert len(points) == 3
         for (_, good, _, _), point in zip(seen, points, strict=False):
             bad = int((good == 0).sum())
-            interval = binomtest(bad, good.size).proportion_ci(0.95, method="exact")
+            interval = anytime_interval(bad, good.size, WHOLE)
             assert (point["k"], point["of"]) == (bad, good.size)
-            assert (point["low"], point["high"]) == pytest.approx(tuple(interval), rel=1e-4)
+            assert (point["low"], point["high"]) == pytest.approx(interval, rel=1e-4)
         assert "α = 15 %" in {row["text"] for row in rows_of(chart, "text")}
 
 
@@ -135,7 +135,7 @@ def summary(n_rounds, group=None):
         SimpleNamespace(round=t, records=(replace(record, round=t),), **numbers)
         for t in range(1, n_rounds + 1)
     ]
-    groups = [SimpleNamespace(attribute=group, group=group, **numbers)]
+    groups = [SimpleNamespace(attribute=group, group=group, error=WHOLE, **numbers)]
     promise = SimpleNamespace(alpha=0.15, utility=fc.Revenue(200, 500))
     return SimpleNamespace(promise=promise, rounds=rounds, groups=groups)
 

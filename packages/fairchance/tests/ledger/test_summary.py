@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import fairchance as fc
+from fairchance.audit.rates import group_errors
 from fairchance.core.metrics import exact_interval
 from fairchance.errors import InputError, LedgerError
 from fairchance.ledger.base import Facts, OverrideRows
@@ -51,7 +52,7 @@ def test_the_interval_is_that_of_clopper_and_pearson(n, confidence):
 def test_without_known_outcomes():
     nothing = Outcomes(0, 0, 0, 0)
     assert math.isnan(nothing.fdr)
-    assert nothing.interval == nothing.range == (0.0, 1.0)
+    assert (nothing.mistakes().low, nothing.mistakes().high) == nothing.range == (0.0, 1.0)
     assert Outcomes(0, 0, 1, 3).range == (0.0, 1.0)
 
 
@@ -110,8 +111,12 @@ class Person:
     erased: bool = False
 
     @property
-    def undisputed(self):
-        return self.accepted and self.override is None
+    def standing(self):
+        return self.accepted and not self.replaced
+
+    @property
+    def by_hand(self):
+        return self.replaced and not self.accepted
 
     @property
     def replaced(self):
@@ -225,11 +230,11 @@ def tallied(people):
 def test_a_summary_equals_counting_by_hand(url):
     book = disturbed(url)
     found, people = summarise(book.program.ledger), list(book.people.values())
-    undisputed = [one for one in people if one.undisputed]
-    assert found.outcomes == tallied(undisputed)
-    assert found.exploited == tallied([one for one in undisputed if one.exploit])
-    assert found.explored == tallied([one for one in undisputed if not one.exploit])
-    assert found.overridden == tallied([one for one in people if one.override])
+    standing = [one for one in people if one.standing]
+    assert found.outcomes == tallied(standing)
+    assert found.exploited == tallied([one for one in standing if one.exploit])
+    assert found.explored == tallied([one for one in standing if not one.exploit])
+    assert found.overridden == tallied([one for one in people if one.by_hand])
     assert found.n_erased == sum(one.erased for one in people) == 5
     assert found.n_held == 2
     past = book.past
@@ -243,12 +248,11 @@ def test_a_summary_equals_counting_by_hand(url):
         assert one.n_exploited == len(exploited)
         assert one.n_accepted == sum(person.accepted for person in members)
         assert one.n_overridden == sum(person.replaced for person in members)
-        assert one.outcomes == tallied([person for person in members if person.undisputed])
-        assert one.overridden == tallied([person for person in members if person.override])
-        by_hand = [person for person in members if person.override and not person.accepted]
+        assert one.outcomes == tallied([person for person in members if person.standing])
+        by_hand = [person for person in members if person.by_hand]
+        assert one.overridden == tallied(by_hand)
         assert one.n_by_hand == len(by_hand)
-        disputed = [p for p in members if p.accepted and p.override is not None]
-        assert one.n_set_apart == len(disputed)
+        assert one.n_set_apart == sum(p.accepted and p.replaced for p in members)
     assert [one.round for one in found.rounds] == [1, 2, 3, 4]
     assert found.total("n_explored") == sum(one.accepted and not one.exploit for one in people) > 0
 
@@ -275,13 +279,20 @@ def test_groups_of_each_attribute_and_of_their_combinations(url):
                     sum(one.accepted for one in members),
                     len(explored),
                     sum(one.replaced for one in members),
-                    tallied([one for one in members if one.undisputed]),
-                    sum(bool(one.override) and not one.accepted for one in members),
+                    tallied([one for one in members if one.standing]),
+                    sum(one.by_hand for one in members),
                     sum(not one.exploit for one in members),
-                    Counter(one.round for one in members if one.undisputed and not one.state),
+                    Counter(one.round for one in members if one.standing and not one.state),
                 )
             )
-    assert [tuple(vars(one).values()) for one in found.groups] == expected
+        at = [one for one in found.groups if one.attribute == attribute]
+        first = {
+            group: min(one.round for one in people if not one.erased and label(one) == group)
+            for group in groups
+        }
+        assert {one.group: one.error for one in at[:-1]} == group_errors(first, 2)
+        assert math.isnan(at[-1].error)
+    assert [tuple(vars(one).values())[:-1] for one in found.groups] == expected
     assert len(expected) == 3 + 3 + 5
 
 
@@ -314,7 +325,7 @@ def test_pending_outcomes_and_their_age(url):
             days = [
                 30 * (5 - one.round) + more
                 for one in book.people.values()
-                if one.state is None and (one.undisputed or one.override)
+                if one.state is None and (one.standing or one.by_hand)
             ]
             days = [one for one in days if one >= least]
             waiting = summary.waiting(least)

@@ -178,6 +178,27 @@ def judge_ends(low: float, high: float, bound: float) -> Judgement:
     return "kept" if high <= bound else "open"
 
 
+def light_of(rate: Rate, bound: float) -> Literal["red", "amber", "green"]:
+    """Return the light of a rate that should be at most a bound.
+
+    Red if it is broken, amber if it looks broken, or if no outcome is known though some should be,
+    and green otherwise.
+
+    Examples
+    --------
+    >>> light_of(rate_of(60, 100), 0.15), light_of(rate_of(60, 100, missing=9000), 0.15)
+    ('red', 'amber')
+    >>> light_of(rate_of(2, 5), 0.15), light_of(rate_of(0, 0, missing=50), 0.15)
+    ('green', 'amber')
+    """
+    judged = judge(rate, bound)
+    if judged == "broken":
+        return "red"
+    looks_broken = rate.low > bound or (rate.value > bound and rate.n >= ENOUGH)
+    unknown = judged == "unknown" and rate.missing >= ENOUGH
+    return "amber" if looks_broken or unknown else "green"
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The rate of a group over the highest rate of a large group, the reference.

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairchance.cli.output import Console, print_error, print_json, print_lines
-from fairchance.errors import InputError, to_install
+from fairchance.errors import InputError, LedgerError, to_install
 
 if TYPE_CHECKING:  # slow to import, and every command imports this module
+    from fairchance.ledger.objections import Request
     from fairchance.ledger.program import Program
 
 __all__ = [
@@ -45,6 +46,9 @@ __all__ = [
     "open_program",
     "printed_warnings",
     "progress",
+    "recorded_already",
+    "repeated",
+    "repeated_message",
     "writing",
 ]
 
@@ -299,6 +303,38 @@ def printed_warnings(*kinds: type[Warning]) -> Iterator[list[str]]:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno
             )
+
+
+@contextmanager
+def recorded_already(missing: str, advice: str) -> Iterator[None]:
+    """Explain in any error raised here that the record is complete and only output is missing."""
+    try:
+        yield
+    except (InputError, OSError) as error:
+        # A ledger that failed says that nothing was recorded, which is true of its own call only.
+        why = "the ledger failed" if isinstance(error, LedgerError) else str(error).rstrip(".")
+        raise InputError(f"{missing} ({why}); {advice}.") from error
+
+
+def repeated(request: Request) -> dict[str, Any]:
+    """Return where and when the request that a command repeats was recorded, and its author."""
+    entry = request.entry
+    return {"request": request.name, "entry": entry.number, "at": entry.at, "by": entry.by}
+
+
+def repeated_message(request: dict[str, Any]) -> str:
+    """Return ``repeated`` as a sentence.
+
+    Examples
+    --------
+    >>> at = "2031-03-20T09:00:00+00:00"
+    >>> repeated_message({"request": "r7", "entry": 17, "at": at, "by": "credit desk"})
+    "Nothing changed: request 'r7' was recorded on 2031-03-20 by 'credit desk' (entry 17)."
+    """
+    return (
+        f"Nothing changed: request {request['request']!r} was recorded on {request['at'][:10]} by "
+        f"{request['by']!r} (entry {request['entry']})."
+    )
 
 
 def ledger_url(place: str | None, ledger: str | None) -> str:

@@ -25,19 +25,15 @@ from rich.table import Table
 from rich.text import Text
 
 from fairchance.errors import InputError, visible
-from fairchance.words import share
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from rich.progress import Progress, ProgressColumn
-
-    from fairchance.ledger.summary import Outcomes
 
 __all__ = [
     "Console",
     "binary_output",
     "counting_bar",
     "drop_output",
-    "interval",
     "make_bar",
     "plain_data",
     "print_error",
@@ -156,24 +152,6 @@ def plain_data(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
-
-
-# Numbers
-
-
-def interval(outcomes: Outcomes) -> str:
-    """Write the exact 95 % interval of the share of bad outcomes.
-
-    Examples
-    --------
-    >>> from fairchance.ledger.summary import Outcomes
-    >>> interval(Outcomes(37, 3, 0, 0))
-    '0.016–0.204'
-    """
-    if not outcomes.known:
-        return "–"
-    low, high = outcomes.interval
-    return f"{share(low)}–{share(high)}"
 
 
 # Progress

@@ -258,7 +258,7 @@ class Program:
         place = repr(self.ledger) if engine is None else repr(shown_url(engine.url))
         return f"{type(self).__name__}(name={self.name!r}, ledger={place}, by={self.by!r})"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         return self.summary()._repr_html_()
 
     # Reading

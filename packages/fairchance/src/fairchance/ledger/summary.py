@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from fairchance.audit.rates import WHOLE, Rate, group_errors, rate_of
 from fairchance.core.budget import FdrBudget
 from fairchance.core.decisions import CertifiedRound, Round
-from fairchance.core.metrics import exact_interval
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, Bools, Entry, HeadCounts, Ints
@@ -28,9 +28,8 @@ from fairchance.ledger.records import AnyRound, group_name, read_rounds
 from fairchance.ledger.retention import Deadlines, held, retention_months
 from fairchance.ledger.sql import Reader, SqlLedger
 from fairchance.methods.storage import loads
-from fairchance.notebook import in_words
+from fairchance.notebook import Displayed
 from fairchance.people.reasons import ITEM, decode
-from fairchance.words import percent, percents
 
 __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
 __all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary"]
@@ -95,13 +94,12 @@ class Outcomes:
         """Share of bad among known outcomes; NaN if there are none."""
         return self.bad / self.known if self.known else math.nan
 
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Exact 95 % interval of that share, as if known outcomes were a random sample.
+    def mistakes(self, error: float = WHOLE) -> Rate:
+        """Return that share with its interval at all times, as if late outcomes were like others.
 
-        Outcomes that arrive late are not a random sample of all.
+        Pending outcomes are missing cases.
         """
-        return exact_interval(self.bad, self.known)
+        return rate_of(self.bad, self.known, error, missing=self.pending)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -143,6 +141,8 @@ class NextTested:
     oldest, ids
         The first round that is not in the tests, which is this one or must enter before it, and
         the ids of its missing outcomes, at most twenty.
+    group
+        The group of the certificate, as its record names it; None for all applicants.
     """
 
     round: int
@@ -153,6 +153,7 @@ class NextTested:
     n_known: int
     oldest: int = 0
     ids: tuple[str, ...] = ()
+    group: Any = None
 
     @property
     def all_named(self) -> bool:
@@ -175,9 +176,9 @@ class RoundSummary:
     n_overridden
         Decisions that differ from the program's because of an override in force.
     outcomes
-        Of accepted applicants without an override.
+        Of accepted applicants, without those whom an override rejected.
     overridden
-        Of accepted applicants with an override, undone or not.
+        Of rejected applicants whom an override accepted.
     budget
         How many Algorithm 1 could explore; NaN for methods without this rule.
     records
@@ -186,8 +187,6 @@ class RoundSummary:
         Data that were stored with the batch.
     unlike
         Columns in which the batch is unlike the history or the last round, as ``Unlike.as_dict``.
-    n_by_hand
-        Applicants whom the program rejected and an override accepted.
     least_chance, n_hardly
         The smallest chance of an applicant who could be explored, NaN if there is none, and how
         many of them had a chance below ``health.TINY``.
@@ -216,7 +215,6 @@ class RoundSummary:
     records: tuple[AnyRound, ...]
     about: dict[str, Any]
     unlike: tuple[dict[str, Any], ...]
-    n_by_hand: int
     least_chance: float
     n_hardly: int
     awaited: int
@@ -230,8 +228,13 @@ class RoundSummary:
 
     @property
     def n_set_apart(self) -> int:
-        """How many of these have an override, undone or not."""
+        """How many of these an override rejected."""
         return self.n_accepted - self.outcomes.accepted
+
+    @property
+    def n_by_hand(self) -> int:
+        """Applicants whom the program rejected and an override accepted."""
+        return self.overridden.accepted
 
     @property
     def alpha_exploit(self) -> float:
@@ -254,7 +257,8 @@ class GroupSummary:
     """One group over all rounds, counted as in ``RoundSummary``; None for erased applicants.
 
     ``n_explorable`` applicants were in the explore region, and ``pending`` outcomes are counted by
-    round.
+    round. ``error`` is the group's part of a question's error, which depends on the round in which
+    it appeared; NaN for erased applicants, whose rates have no interval.
     """
 
     attribute: str
@@ -267,10 +271,31 @@ class GroupSummary:
     n_by_hand: int
     n_explorable: int
     pending: dict[int, int]
+    error: float
+
+    @property
+    def name(self) -> str:
+        """The attribute and its value."""
+        return f"{self.attribute} {self.group}"
+
+    @property
+    def mistakes(self) -> Rate:
+        """The share of bad among known outcomes."""
+        return self.outcomes.mistakes(self.error)
+
+    @property
+    def acceptance(self) -> Rate:
+        """The share of applicants whom the program accepted."""
+        return rate_of(self.n_accepted, self.n_people, self.error)
+
+    @property
+    def exploration(self) -> Rate:
+        """The share of the explore region that was explored."""
+        return rate_of(self.n_explored, self.n_explorable, self.error)
 
     @property
     def n_set_apart(self) -> int:
-        """How many of the accepted have an override, undone or not."""
+        """How many of the accepted an override rejected."""
         return self.n_accepted - self.outcomes.accepted
 
 
@@ -305,7 +330,7 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class Summary:
+class Summary(Displayed):
     """The summary of a program.
 
     Attributes
@@ -319,9 +344,9 @@ class Summary:
     rounds, groups, changes
         Each round, group and change.
     outcomes, exploited, explored
-        Over all rounds, without overridden applicants: of all accepted, and of each region.
+        Over all rounds, as in ``RoundSummary``: of all accepted, and of each region.
     overridden
-        Of accepted applicants with an override, undone or not.
+        Of rejected applicants whom an override accepted.
     n_erased, n_held, n_expired
         Applicants who are erased, under hold, and past their retention period.
     unlike_outcomes
@@ -351,29 +376,6 @@ class Summary:
     awaited_ids: dict[str | None, tuple[str, ...]]
     unlike_outcomes: dict[int, dict[str, Any]]
 
-    def _repr_html_(self) -> str:
-        from fairchance.ledger.health import check_health, verdict  # noqa: PLC0415 - it imports us
-
-        known, alpha = self.outcomes, self.promise.alpha
-        mistakes = f" ({percents(known.interval)})" if known.known else ", no outcome is known"
-        promise = "" if alpha is None else f"; at most {percent(alpha)} mistakes are allowed"
-        facts = {
-            "applicants decided": f"{self.total('n_people'):,}",
-            "accepted": f"{self.total('n_accepted'):,}",
-            "of them explored": f"{self.total('n_explored'):,}",
-            "rounds": f"{len(self.rounds):,}",
-            "certified rounds": f"{sum(summary.certified for summary in self.rounds):,}",
-            "outcomes known": f"{known.known:,}",
-            "outcomes pending": f"{known.pending:,}",
-            "mistakes": f"{percent(known.fdr)}{mistakes}",
-        }
-        return in_words(
-            f"Program {self.program} ({self.classifier}){promise}",
-            verdict(check_health(self)),
-            titles=("", "so far"),
-            rows=facts.items(),
-        )
-
     def total(self, name: str) -> int:
         """Return the sum of a count over all rounds, such as ``"n_explored"``."""
         return sum(getattr(summary, name) for summary in self.rounds)
@@ -394,6 +396,19 @@ class Summary:
     def currency(self) -> str:
         """The currency of ``worth``; empty if the configuration names none."""
         return str(self.about.get("currency", ""))
+
+    def so_far(self) -> dict[str, Any]:
+        """Return the known mistakes among accepted applicants of all rounds, for JSON."""
+        rate, by_hand = self.outcomes.mistakes(), self.overridden
+        return {
+            "alpha": self.promise.alpha,
+            "bad": rate.count,
+            "known": rate.n,
+            "pending": rate.missing,
+            "fdr": rate.value,
+            "interval": (rate.low, rate.high),
+            "by_override": {"accepted": by_hand.accepted, "known": by_hand.known},
+        }
 
     def ladders(self) -> dict[str | None, list[CertifiedRound]]:
         """Return the records of a certified program by group, in the order of rounds.
@@ -472,6 +487,7 @@ class Summary:
             sum(later.outcomes.known for later in self.rounds[first - 1 :]) if name is None else 0,
             min(first, waiting[0]),
             self.awaited_ids.get(name, ()),
+            group,
         )
 
     def _may_begin_again(self, group: Any) -> bool:
@@ -566,10 +582,10 @@ def summary_of(
         ),
         groups=tuple(_groups(counts, settings.says.get("group_names"))),
         changes=tuple(_changes(reader)),
-        outcomes=counts.outcomes(decided & counts.undisputed),
-        exploited=counts.outcomes(decided & counts.undisputed & counts.exploit),
-        explored=counts.outcomes(decided & counts.undisputed & ~counts.exploit),
-        overridden=counts.outcomes(decided & (counts.override == 1)),
+        outcomes=counts.outcomes(decided & counts.standing),
+        exploited=counts.outcomes(decided & counts.standing & counts.exploit),
+        explored=counts.outcomes(decided & counts.standing & ~counts.exploit),
+        overridden=counts.outcomes(decided & counts.by_hand),
         n_erased=erased.size,
         n_held=on_hold.size,
         n_expired=np.setdiff1d(over, np.union1d(on_hold, erased)).size,
@@ -620,9 +636,12 @@ class _Counts:
         self.round, self.accepted, self.exploit = counts.round, counts.accepted, counts.exploit
         self.override, self.groups = counts.override, counts.groups
         self._state, self._n = counts.state, counts.n
-        self.undisputed = counts.accepted & (counts.override < 0)
         # The end of an override repeats the program's decision, so it replaces nothing.
         self.replaced = (counts.override >= 0) & (counts.override != counts.accepted)
+        self.standing = counts.accepted & ~self.replaced
+        self.by_hand = ~counts.accepted & self.replaced
+        # Tests leave out everybody who was ever overridden.
+        self.tested = counts.accepted & (counts.override < 0)
 
     def of_round(self, number: int) -> _Counts:
         """Return the counts of one round."""
@@ -638,10 +657,6 @@ class _Counts:
         good, bad, never = (self.sum(which & (self._state == at)) for at in range(len(STATES)))
         return Outcomes(good, bad, never, self.sum(which & (self._state < 0)))
 
-    def by_hand(self, which: Bools) -> int:
-        """Return how many of them the program rejected and an override accepted."""
-        return self.sum(which & ~self.accepted & (self.override == 1))
-
     def pending_by_round(self, which: Bools) -> dict[int, int]:
         """Return how many of their outcomes are pending in each round that has such."""
         waits = which & (self._state < 0)
@@ -650,12 +665,12 @@ class _Counts:
             pending[number] = pending.get(number, 0) + n
         return pending
 
-    def pending_by_group(self) -> dict[str, int]:
-        """Return how many outcomes are pending by group, without the overridden and erased.
+    def awaited_by_group(self) -> dict[str, int]:
+        """Return how many outcomes tests wait for by group, not of overridden or erased applicants.
 
         If there are several attributes, a group is a combination of their values.
         """
-        waits = self.undisputed & (self._state < 0)
+        waits = self.tested & (self._state < 0)
         pending: dict[str, int] = {}
         for group, n in zip(compress(self.groups, waits), self._n[waits].tolist(), strict=True):
             if group is not None:
@@ -697,8 +712,8 @@ def _round(
     erased_pending: Callable[[Entry], int],
 ) -> RoundSummary:
     says = entry.says
-    outcomes = counts.outcomes(counts.undisputed)
     tested = promise.delta is not None
+    awaited = counts.outcomes(counts.tested).pending
     age = (now - entry.when).total_seconds() / 86400
     exploited = counts.sum(counts.accepted & counts.exploit)
     budget = math.nan
@@ -716,17 +731,16 @@ def _round(
         n_exploited=exploited,
         n_explored=counts.sum(counts.accepted & ~counts.exploit),
         n_overridden=counts.sum(counts.replaced),
-        outcomes=outcomes,
-        overridden=counts.outcomes(counts.override == 1),
+        outcomes=counts.outcomes(counts.standing),
+        overridden=counts.outcomes(counts.by_hand),
         budget=budget,
         records=read_rounds(entry),
         about=says.get("about", {}),
         unlike=tuple(says.get("unlike", ())),
-        n_by_hand=counts.by_hand(counts.round > 0),
         least_chance=float(says["chance"]["least"]),
         n_hardly=says["chance"]["n_hardly"],
-        awaited=outcomes.pending - (erased_pending(entry) if tested and outcomes.pending else 0),
-        awaited_by_group=counts.pending_by_group() if tested else {},
+        awaited=awaited - (erased_pending(entry) if tested and awaited else 0),
+        awaited_by_group=counts.awaited_by_group() if tested else {},
         held_up=tuple(says.get("held_up", ())),
     )
 
@@ -763,6 +777,11 @@ def _groups(counts: _Counts, names: list[str] | None) -> Iterator[GroupSummary]:
         labels.append((" × ".join(names), crossed))
     for attribute, label in labels:
         members = np.array(label, object)
+        first: dict[str, int] = {}  # counts are in order of rounds
+        for group, number in zip(label, counts.round.tolist(), strict=True):
+            if group is not None and number:
+                first.setdefault(group, number)
+        errors = group_errors(first, width)
         for group in [*sorted({value for value in label if value is not None}), None]:
             inside = (counts.round > 0) & (members == group)
             if inside.any():
@@ -773,10 +792,11 @@ def _groups(counts: _Counts, names: list[str] | None) -> Iterator[GroupSummary]:
                     n_accepted=counts.sum(inside & counts.accepted),
                     n_explored=counts.sum(inside & counts.accepted & ~counts.exploit),
                     n_overridden=counts.sum(inside & counts.replaced),
-                    outcomes=counts.outcomes(inside & counts.undisputed),
-                    n_by_hand=counts.by_hand(inside),
+                    outcomes=counts.outcomes(inside & counts.standing),
+                    n_by_hand=counts.sum(inside & counts.by_hand),
                     n_explorable=counts.sum(inside & ~counts.exploit),
-                    pending=counts.pending_by_round(inside & counts.undisputed),
+                    pending=counts.pending_by_round(inside & counts.standing),
+                    error=math.nan if group is None else errors[group],
                 )
 
 

@@ -114,12 +114,12 @@ def coverage(x: Any) -> Chart:
 
 
 def groups(x: Any) -> Chart:
-    """Draw who was accepted and the mistakes in each group, with 95 % intervals."""
+    """Draw who was accepted and the mistakes in each group, with intervals at all times."""
     run, charts = read_run(x), []
     for attribute in dict.fromkeys(row["attribute"] for row in run.groups):
         mine = [row for row in run.groups if row["attribute"] == attribute][:MOST_GROUPS]
-        accepted = [rate(row["accepted"], row["people"]) for row in mine]
-        bad = [rate(row["bad"], row["good"] + row["bad"]) for row in mine]
+        accepted = [rate(row["accepted"], row["people"], row["error"]) for row in mine]
+        bad = [rate(row["bad"], row["good"] + row["bad"], row["error"]) for row in mine]
         for name, rates, colour, alpha in (
             ("Accepted", accepted, BLUE, None),
             ("Mistakes", bad, RED, run.alpha),

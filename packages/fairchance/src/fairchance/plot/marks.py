@@ -175,8 +175,8 @@ def tooltip(**fields: Any) -> list[alt.Tooltip]:
 
 
 def interval_tips(form: str) -> Row:
-    """Return what a tooltip says about the ends of a 95 % interval."""
-    return {"low": ("95 % from", form), "high": ("to", form)}
+    """Return what a tooltip says about the ends of an interval."""
+    return {"low": ("interval from", form), "high": ("to", form)}
 
 
 def alpha_text(alpha: float | None) -> str:
@@ -327,7 +327,7 @@ def draw_points(
     base = data(rows).encode(x=x, y=y, **look)
     either: Any = {"or": ["isValid(datum.label)", {"param": chosen.name, "empty": False}]}
     ranges = base.transform_filter(either).mark_rule(clip=True, strokeOpacity=0.6)
-    tips = {"x_low": ("95 % from", PERCENT), "x_high": ("to", PERCENT), "y": (y_title, form)}
+    tips = {"x_low": ("interval from", PERCENT), "x_high": ("to", PERCENT), "y": (y_title, form)}
     points = base.mark_point(filled=True, opacity=1, size=80).add_params(chosen)
     layers = [
         *bound_line(alpha, f"{alpha_text(alpha)} allowed", across),

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fairchance.audit.rates import WHOLE, group_errors, rate_of
 from fairchance.core.decisions import CertifiedRound
-from fairchance.core.metrics import exact_interval
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
 from fairchance.people.store import NEVER, PENDING
@@ -94,9 +94,13 @@ def _of_classifier(clf: Any) -> RunRows:
             each = list(zip(known.titles, known.values, known.level_of, strict=True))
         told = clf.group_mode != "audit"  # there, outcomes are kept without groups
         for attribute, values, level_of in each:
-            for level, value in enumerate(values.tolist()):
-                n, accepted, _ = heads[:, :, level_of == level].sum(axis=(0, 2)).tolist()
-                row = {"attribute": attribute, "group": str(value), "people": n}
+            by_level = [heads[:, :, level_of == level].sum(axis=2) for level in range(len(values))]
+            names = list(map(str, values.tolist()))
+            begun = [int((np.cumsum(counts[:, 0]) == 0).sum()) for counts in by_level]
+            errors = group_errors(dict(zip(names, begun, strict=True)), len(known.titles))
+            for level, (value, counts) in enumerate(zip(names, by_level, strict=True)):
+                n, accepted, _ = counts.sum(axis=0).tolist()
+                row = {"attribute": attribute, "group": value, "people": n, "error": errors[value]}
                 mine = counted((number > 0) & (level_of[group] == level) & told)
                 groups.append(row | {"accepted": accepted} | mine)
     by_group = _by_group(records.values())
@@ -113,9 +117,9 @@ def _of_summary(summary: Any) -> RunRows:
         counted(one) | {"round": one.round} | _promised(one.records) for one in summary.rounds
     ]
     groups = [
-        counted(one)
-        | {"attribute": one.attribute, "group": "(erased)" if one.group is None else one.group}
+        counted(one) | {"attribute": one.attribute, "group": one.group, "error": one.error}
         for one in summary.groups
+        if one.group is not None
     ]
     by_group = _by_group(one.records for one in summary.rounds)
     return RunRows(rounds, groups, by_group, summary.promise.alpha, summary.promise.utility)
@@ -160,10 +164,11 @@ def spans(n: int, most: int = MOST) -> list[slice]:
     return [slice(at, min(at + size, n)) for at in range(0, n, size)]
 
 
-def rate(k: int, n: int) -> Row:
-    """Return the share k of n with its 95 % interval, None without any."""
-    low, high = exact_interval(k, n) if n else (None, None)
-    return {"value": k / n if n else None, "low": low, "high": high, "k": k, "of": n}
+def rate(k: int, n: int, error: float = WHOLE) -> Row:
+    """Return the share k of n with its interval at all times, None without any."""
+    found = rate_of(k, n, error)
+    ends = {"value": found.value, "low": found.low, "high": found.high}
+    return (ends if n else dict.fromkeys(ends)) | {"k": k, "of": n}
 
 
 def rounded(value: Any) -> Any:

@@ -53,7 +53,6 @@ from fairchance.cli.input_checks import (
     unseen_values,
     unseen_values_message,
 )
-from fairchance.cli.messages import recorded_already
 from fairchance.cli.options import (
     By,
     Json,
@@ -66,6 +65,7 @@ from fairchance.cli.options import (
     errors,
     open_program,
     progress,
+    recorded_already,
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LearningWarning, LedgerError

@@ -28,13 +28,6 @@ from fairchance.cli.files.rows import (
 )
 from fairchance.cli.files.tables import check_output, file_name, read_listed
 from fairchance.cli.input_checks import as_recorded
-from fairchance.cli.messages import (
-    mistakes_so_far,
-    mistakes_so_far_message,
-    recorded_already,
-    repeated,
-    repeated_message,
-)
 from fairchance.cli.options import (
     By,
     Json,
@@ -48,10 +41,14 @@ from fairchance.cli.options import (
     errors,
     open_program,
     progress,
+    recorded_already,
+    repeated,
+    repeated_message,
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.words import counted, people
 from fairchance.words.batches import unlike_expected_words
+from fairchance.words.checks import mistakes_so_far
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.ledger.base import Standing
@@ -130,7 +127,7 @@ def observe(
                 "certificates_dropped": _dropped_since(view, last_entry),
                 "testing_began_again": restarts,
                 "unlike_expected": _unlike_since(view, last_entry),
-                "so_far": mistakes_so_far(view.summary()),
+                "so_far": view.summary().so_far(),
                 "refused": refused_counts(sent.refusals, refused_file),
                 "repeats": None if sent.recorded is None else repeated(sent.recorded),
             }
@@ -385,7 +382,7 @@ def _message(result: dict[str, Any]) -> list[str]:
     lines += _restarts_message(result["testing_began_again"], result["certificates_dropped"])
     if result["ignored_columns"]:
         lines.append(f"Not read: the columns {', '.join(map(repr, result['ignored_columns']))}.")
-    lines.append(mistakes_so_far_message(result["so_far"]))
+    lines.append(mistakes_so_far(result["so_far"]))
     return [*lines, *refused_message(result["refused"])]
 
 

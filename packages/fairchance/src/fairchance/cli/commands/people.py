@@ -27,7 +27,6 @@ from fairchance.cli.files.refusals import (
 from fairchance.cli.files.rows import check_there, roles_and_labels, trimmed
 from fairchance.cli.files.tables import check_output, file_name, read_listed
 from fairchance.cli.input_checks import as_recorded
-from fairchance.cli.messages import repeated, repeated_message
 from fairchance.cli.options import (
     By,
     Json,
@@ -42,6 +41,8 @@ from fairchance.cli.options import (
     open_program,
     printed_warnings,
     progress,
+    repeated,
+    repeated_message,
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LedgerWarning

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairchance.cli.messages import CAUTION, restarts
 from fairchance.cli.options import (
     Groups,
     Json,
@@ -22,10 +21,12 @@ from fairchance.cli.options import (
     ledger_url,
     progress,
 )
-from fairchance.cli.output import Console, interval, print_json, print_table
-from fairchance.words import amount, counted, date, days, people, percent, share, times
+from fairchance.cli.output import Console, print_json, print_table
+from fairchance.words import amount, counted, date, days, people, percent, share
+from fairchance.words.checks import CAUTION, check_text, verdict
 
 if TYPE_CHECKING:  # an extra, and slow to import
+    from fairchance.audit.rates import Rate
     from fairchance.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary
 
 __all__ = ["status"]
@@ -47,10 +48,10 @@ def status(
 ) -> None:
     """Print the state of a program: a verdict, what needs attention, rounds, outcomes, groups.
 
-    A light is red if the whole interval of a rate is on the wrong side of its bound, amber if the
-    estimate is or if something else needs attention, and green otherwise. The intervals hold at all
-    times together, so the command may be given as often as you like. The exit code is 0 for every
-    light; JSON has all checks.
+    A light is red if chance cannot explain that a bound is broken, amber if an estimate is on the
+    wrong side of its bound or if something else needs attention, and green otherwise. All intervals
+    hold at all times, so the command may be given as often as you like. The exit code is 0 for
+    every light; JSON has all checks.
 
     Example: fairchance status sqlite:///lender.db --late 180
     """
@@ -68,8 +69,8 @@ def status(
 
 
 def as_data(summary: Summary, late: float) -> dict[str, Any]:
-    """Return a summary as plain data for JSON."""
-    from fairchance.ledger.health import check_health, verdict  # noqa: PLC0415 - an extra
+    """Return a summary as plain data for JSON; sentences are under the key ``message``."""
+    from fairchance.ledger.health import check_health, worst_light  # noqa: PLC0415 - an extra
 
     checks = check_health(summary, late)
     return {
@@ -79,10 +80,9 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         "checkpoint": str(summary.head),
         "alpha": summary.promise.alpha,
         "delta": summary.promise.delta,
-        "light": checks[0].light if checks else "green",
-        "verdict": verdict(checks),
-        "checks": [asdict(check) for check in checks],
-        "caution": CAUTION,
+        "light": worst_light(checks),
+        "message": verdict(checks),
+        "checks": [asdict(check) | {"message": check_text(check)} for check in checks],
         "people": {
             "history": summary.n_history,
             "decided": summary.total("n_people"),
@@ -110,15 +110,7 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         "certified_rounds": [row.round for row in summary.rounds if row.certified],
         "enters_next": _enters_next(summary),
         "rounds": [_round(row) for row in summary.rounds],
-        "groups": [
-            asdict(group)
-            | {
-                "outcomes": _outcomes(group.outcomes),
-                "n_set_apart": group.n_set_apart,
-                "erased": group.group is None,
-            }
-            for group in summary.groups
-        ],
+        "groups": [_group(group) for group in summary.groups],
         "changes": [asdict(change) for change in summary.changes],
     }
 
@@ -126,12 +118,13 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
 def _enters_next(summary: Summary) -> list[dict[str, Any]]:
     """Return for each certificate the round that enters its tests next, and what it waits for."""
     records = summary.rounds[-1].certificates if summary.rounds else ()
-    rows = [(record.group, summary.next_tested(record.group)) for record in records]
-    return [{"group": group, **asdict(next_in)} for group, next_in in rows if next_in is not None]
+    found = [summary.next_tested(record.group) for record in records]
+    return [asdict(next_in) for next_in in found if next_in is not None]
 
 
-def _outcomes(outcomes: Outcomes) -> dict[str, Any]:
-    more = {"fdr": outcomes.fdr, "interval": outcomes.interval, "range": outcomes.range}
+def _outcomes(outcomes: Outcomes, rate: Rate | None = None) -> dict[str, Any]:
+    rate = rate or outcomes.mistakes()
+    more = {"fdr": rate.value, "interval": (rate.low, rate.high), "range": outcomes.range}
     return asdict(outcomes) | more
 
 
@@ -139,6 +132,7 @@ def _round(row: RoundSummary) -> dict[str, Any]:
     return asdict(row) | {
         "n_accepted": row.n_accepted,
         "n_set_apart": row.n_set_apart,
+        "n_by_hand": row.n_by_hand,
         "alpha_exploit": row.alpha_exploit,
         "thresholds": row.thresholds,
         "outcomes": _outcomes(row.outcomes),
@@ -146,13 +140,20 @@ def _round(row: RoundSummary) -> dict[str, Any]:
     }
 
 
+def _group(group: GroupSummary) -> dict[str, Any]:
+    more: dict[str, Any] = {"n_set_apart": group.n_set_apart, "erased": group.group is None}
+    if group.group is not None:
+        more |= {"outcomes": _outcomes(group.outcomes, group.mistakes)}
+        more |= {"acceptance": asdict(group.acceptance)}
+    return asdict(group) | more
+
+
 def print_status(console: Console, summary: Summary, late: float, most: int) -> None:
     """Print a summary with at most so many of the last rounds."""
-    from fairchance.ledger.health import check_health, verdict  # noqa: PLC0415 - an extra
+    from fairchance.ledger.health import check_health, worst_light  # noqa: PLC0415 - an extra
 
     checks = check_health(summary, late)
-    light = checks[0].light if checks else "green"
-    _print(console, verdict(checks), style=f"bold {_STYLES[light]}")
+    _print(console, verdict(checks), style=f"bold {_STYLES[worst_light(checks)]}")
     alpha = "" if summary.promise.alpha is None else f", α = {summary.promise.alpha:g}"
     _print(
         console,
@@ -160,17 +161,15 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
     )
     for check in checks:
         if check.light != "green":
-            _print(console, f"• {check}", style=_STYLES[check.light])
+            line = f"• {check.light.upper()}: {check_text(check)}"
+            _print(console, line, style=_STYLES[check.light])
     if not summary.rounds:
         return
     _print_outcomes(console, summary)
-    low, high = summary.outcomes.range
     _print(
         console,
-        f"never: the outcome will not be known; overrides: applicants who are accepted now and "
-        f"were once overridden, counted in no other line of this table. The tables below count "
-        f"decisions as the program made them. {CAUTION} The FDR would be {share(low)} if all "
-        f"applicants without an outcome were good, and {share(high)} if they were bad.",
+        f"never: the outcome will not be known; overrides: accepted by a person against the "
+        f"program, and in no other line. All intervals hold at all times. {CAUTION}",
         style="dim",
     )
     _print_rounds(console, summary.rounds[-most:])
@@ -188,9 +187,14 @@ def _print(console: Console, text: str, style: str | None = None) -> None:
     console.print(text, style=style, soft_wrap=True)
 
 
+def _mistakes(rate: Rate) -> list[str]:
+    """Return the cells of a share of mistakes, and of its interval."""
+    return [share(rate.value), f"{share(rate.low)}–{share(rate.high)}" if rate.n else "–"]
+
+
 def _print_outcomes(console: Console, summary: Summary) -> None:
     has_worth = summary.promise.utility is not None
-    titles = ["", "accepted", "good", "bad", "never", "pending", "FDR", "95 %"]
+    titles = ["", "accepted", "good", "bad", "never", "pending", "FDR", "interval"]
     rows = []
     for name, outcomes in (
         ("all", summary.outcomes),
@@ -205,14 +209,13 @@ def _print_outcomes(console: Console, summary: Summary) -> None:
             outcomes.indeterminate,
             outcomes.pending,
         )
-        cells = [f"{n:,}" for n in counts] + [share(outcomes.fdr), interval(outcomes)]
         worth = [amount(summary.worth(outcomes), summary.currency)] if has_worth else []
-        rows.append([name, *cells, *worth])
+        rows.append([name, *(f"{n:,}" for n in counts), *_mistakes(outcomes.mistakes()), *worth])
     print_table(console, "Outcomes so far", titles + ["worth"] * has_worth, rows)
 
 
 def _print_rounds(console: Console, rounds: Sequence[RoundSummary]) -> None:
-    titles = ("round", "applied", "accepted", "explored", "cert.", "pending", "FDR", "95 %")
+    titles = ("round", "applied", "accepted", "explored", "cert.", "pending", "FDR", "interval")
     rows = [
         [
             f"{row.round} {row.batch}",
@@ -221,8 +224,7 @@ def _print_rounds(console: Console, rounds: Sequence[RoundSummary]) -> None:
             f"{row.n_explored:,}",
             "yes" if row.certified else "no",
             f"{row.outcomes.pending:,}",
-            share(row.outcomes.fdr),
-            interval(row.outcomes),
+            *_mistakes(row.outcomes.mistakes()),
         ]
         for row in rounds
     ]
@@ -230,7 +232,7 @@ def _print_rounds(console: Console, rounds: Sequence[RoundSummary]) -> None:
 
 
 def _print_groups(console: Console, attribute: str, groups: Sequence[GroupSummary]) -> None:
-    titles = ("group", "applied", "accepted", "rate", "explored", "pending", "FDR", "95 %")
+    titles = ("group", "applied", "accepted", "rate", "explored", "pending", "FDR", "interval")
     rows = [
         [
             "(erased)" if group.group is None else group.group,
@@ -239,8 +241,7 @@ def _print_groups(console: Console, attribute: str, groups: Sequence[GroupSummar
             share(group.n_accepted / group.n_people),
             f"{group.n_explored:,}",
             f"{group.outcomes.pending:,}",
-            share(group.outcomes.fdr),
-            interval(group.outcomes),
+            *(["–", "–"] if group.group is None else _mistakes(group.mistakes)),
         ]
         for group in groups
     ]
@@ -248,27 +249,17 @@ def _print_groups(console: Console, attribute: str, groups: Sequence[GroupSummar
 
 
 def _totals(summary: Summary) -> str:
-    """Return exploration, waiting, certificates and manual changes in one line."""
+    """Return exploration, waiting and manual changes in one line."""
     waiting = summary.waiting()
     corrected = sum(change.n for change in summary.changes if change.kind == "correction")
     budget = summary.budget
     at_most = "" if math.isnan(budget) else f" (the budget allows {budget:,.0f})"
     age = f", median {days(waiting.median)}, oldest {days(waiting.oldest)}" if waiting.n else ""
-    certified = [row.round for row in summary.rounds if row.certified]
-    promised = "no round certified"
-    if certified:
-        promised = f"{counted(len(certified), 'round')} certified, first {certified[0]}"
-    begun = restarts(summary)
-    if begun:
-        number, reason = begun[-1]
-        often = f"testing began again {times(len(begun))}, last with round {number}"
-        promised = f"{promised}; {often} after {reason}"
     least = summary.rounds[-1].least_chance
     chance = "" if math.isnan(least) else f", chances in the last round from {percent(least)} on"
     parts = [
         f"{summary.total('n_explored'):,} explored{at_most}{chance}",
         f"{waiting.n:,} waiting for an outcome{age}",
-        promised,
         f"{summary.total('n_overridden'):,} overridden",
         f"{counted(corrected, 'outcome')} corrected",
         f"{people(summary.n_held)} held, {summary.n_erased:,} erased",

@@ -10,7 +10,7 @@ from shlex import quote
 from fairchance import plot
 from fairchance.audit.evaluate import Evaluation
 from fairchance.audit.groups import GroupAudit, GroupFinding
-from fairchance.audit.rates import judge
+from fairchance.audit.rates import judge, light_of
 from fairchance.audit.scores import CHANGED, CalibrationBin, RoundDrift
 from fairchance.audit.unknown import UnknownMap
 from fairchance.cli.pages.page import (
@@ -58,7 +58,6 @@ LIMITS = (
     "The history before the first round is not part of these estimates.",
 )
 _KEPT = {"kept": "{} is kept", "broken": "{} is broken", "open": "whether {} is kept is open"}
-_LIGHTS = {"kept": "green", "broken": "red", "open": "amber", "unknown": ""}
 
 
 @dataclass(frozen=True)
@@ -243,7 +242,9 @@ def _mistakes_card(audited: Audited) -> Card:
         above = [name for name, rate in rates.items() if judge(rate, alpha) != "kept"]
         if above:
             text += f" Not shown to be kept for {first_of(above)}."
-    return Card("Mistakes", percent(fdr.value), text, _LIGHTS[decided.verdict_code])
+    rate = audited.groups.of("false_discovery_rate").rate
+    light = "" if alpha is None or rate is None else light_of(rate, alpha)
+    return Card("Mistakes", percent(fdr.value), text, light)
 
 
 def _group_card(audited: Audited) -> Card:
