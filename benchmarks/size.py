@@ -137,8 +137,16 @@ def at_revision(revision):
         return measure(Path(folder))
 
 
+def is_there(revision):
+    command = ["git", "rev-parse", "--quiet", "--verify", f"{revision}^{{commit}}"]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
 def main():
-    tables = {revision: at_revision(revision) for revision in sys.argv[1:]}
+    revisions = [revision for revision in sys.argv[1:] if is_there(revision)]
+    for revision in set(sys.argv[1:]) - set(revisions):
+        print(f"This clone has no {revision} to compare with.", file=sys.stderr)
+    tables = {revision: at_revision(revision) for revision in revisions}
     tables["now"] = measure(Path(__file__).parents[1])
     titles = list(next(iter(tables["now"].values())))
     print(f"{'':24}", *(f"{title:>10}" for title in titles))
