@@ -8,7 +8,7 @@ import pytest
 from fairchance import CertifiedClassifier
 from fairchance.simulate.populations import draw_applicants
 from fairchance_lab.baselines.plug_in import PlugInClassifier
-from methods.certified.known_truth import ALPHA, Slope, play, rngs, start
+from methods.certified.known_truth import ALPHA, QUICK, Slope, play, rngs, start
 
 ROUNDS, N = 12, 250
 
@@ -48,7 +48,7 @@ def test_no_round_is_certified_and_most_runs_break_the_bound():
     for method in (PlugInClassifier, CertifiedClassifier):
         broken[method] = 0
         for rng in rngs(17, 4):
-            classifier = start(population, rng, n_history=1500, method=method)
+            classifier = start(population, rng, n_history=1500, method=method, learner=QUICK)
             policies = play(classifier, population, rng, n=300, rounds=20)
             certified = [one.certified for one in policies]
             assert any(certified) == (method is CertifiedClassifier)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("theorems")  # one worker makes the shared 
 UTILITY = Utility(accept_bad=-1.0, accept_good=1.0)  # |γ| ≤ 1, as the theorems assume
 ALPHA, DELTA, TAU, TOLERANCE = 0.15, 0.1, 0.5, 0.02
 EXPLOIT, SLACK, LEAST = 0.125, 0.005, 0.2
-APPLICANTS, RUNS, CONTROL_RUNS = 8000, 12, 8
+APPLICANTS, RUNS, CONTROL_RUNS = 8000, 8, 8
 
 
 def domain_of(group, mass, bad):

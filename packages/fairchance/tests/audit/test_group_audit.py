@@ -212,9 +212,10 @@ def test_bounds_are_seldom_wrong_and_those_that_ignore_propensities_often():
         assert too_many(count, 10, 0.1)
 
 
-def test_rates_of_decisions_are_seldom_wrong_at_any_look_and_exact_intervals_often():
+@pytest.mark.parametrize("runs", [50, pytest.param(150, marks=pytest.mark.long)])
+def test_rates_of_decisions_are_seldom_wrong_at_any_look_and_exact_intervals_often(runs):
     """Exact binomial; a false alarm of this test has probability 0.001 for each measure."""
-    runs, names = 150, ("selection_rate", "false_discovery_rate")
+    names = ("selection_rate", "false_discovery_rate")
     wrong = {(kind, name): 0 for kind in ("ours", "exact") for name in names}
     for rng in rngs(9, runs):
         log = draw(rng, n=20, rounds=15, estimated=True)  # without the others, which take time
