@@ -52,14 +52,14 @@ def test_a_column_of_groups_that_went_wrong_stops_a_batch(mode):
     check_wrong_groups_stop_a_batch(FiniteClassifier(group_mode=mode, random_state=0))
 
 
-@pytest.mark.filterwarnings("ignore:No cell:fairchance.errors.LearningWarning")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
 def test_decide_stops_for_what_is_unlike_and_changes_nothing(kind):
     classifier = FiniteClassifier(random_state=0)
     check_a_batch_unlike_the_history_stops_and_changes_nothing(classifier, kind)
 
 
-@pytest.mark.filterwarnings("ignore:No cell:fairchance.errors.LearningWarning")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 def test_numbers_without_names_are_compared_by_position():
     check_numbers_without_names_are_compared_by_position(FiniteClassifier(random_state=0))
 

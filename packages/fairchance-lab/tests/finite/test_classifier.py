@@ -92,7 +92,7 @@ def assert_same_round(classifier, slow, batch, cells, f, n_explore):
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("loss", "least"), [(2.5, 0.0), (14.0, 0.6)])
-@pytest.mark.filterwarnings("ignore:No classifier with an FDR")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 def test_rounds_are_those_of_the_box(seed, loss, least):
     """f_t, EXPLOIT_t and n_explore are the same; the drawn applicants may differ."""
     for classifier, slow, batch, cells, decided in rounds_of_both(seed, 7, 200, loss, least):

@@ -120,7 +120,7 @@ def test_aware_groups_change_decisions(name):
     assert not all(map(equal, batches, again))
 
 
-@pytest.mark.filterwarnings("ignore:No classifier with an FDR", "ignore:No cell of these")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 @pytest.mark.parametrize("name", OPTIONS | CONSTRAINED)
 def test_blind_permuted_groups_do_not_change_their_round(name):
     classifier, rng, other = start(0, group_mode="blind", **(OPTIONS | CONSTRAINED)[name])
@@ -140,7 +140,7 @@ def test_blind_without_a_constraint_decides_as_audit(name):
     assert all(map(equal, blind, audit))
 
 
-@pytest.mark.filterwarnings("ignore:No classifier with an FDR", "ignore:No cell of these")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 @pytest.mark.parametrize("name", CONSTRAINED)
 def test_blind_groups_of_applicants_with_outcomes_change_f(name):
     options = CONSTRAINED[name] | {"group_mode": "blind"}
@@ -150,7 +150,7 @@ def test_blind_groups_of_applicants_with_outcomes_change_f(name):
     assert not all(map(equal, batches, again))
 
 
-@pytest.mark.filterwarnings("ignore:No cell of these applicants")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 @pytest.mark.parametrize("parity", list(parities.FAMILY)[:4])
 @pytest.mark.parametrize("seed", range(2))
 def test_blind_f_is_the_best_function_of_features(parity, seed):

@@ -44,7 +44,7 @@ def count_slowly(accepted, t, maturity):
     return table
 
 
-@pytest.mark.filterwarnings("ignore:No cell of these applicants")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 @pytest.mark.parametrize(
     ("maturity", "coverage"), [(None, None), (0, None), (1, CountedOutcomes(8)), (3, None)]
 )

@@ -218,9 +218,9 @@ def test_more_than_two_decisions_or_classes_are_refused(place, rng):
     good = {"small": [1], "large": [1]}
     seen = ["small", "large"]
     classifier = fairchance_lab.ManyClassClassifier(three, observed=seen, good=good, random_state=0)
-    with pytest.raises(InputError, match=r"decides between \w+, \w+, \w+; leave two decisions"):
+    with pytest.raises(InputError, match="no, small, large"):
         Program.create(place, classifier, X, y)
-    with pytest.raises(InputError, match=r"outcomes as good or bad, and these are \[0, 1, 2\]"):
+    with pytest.raises(InputError, match=r"\[0, 1, 2\]"):
         Program.create(
             place, fairchance_lab.ManyClassClassifier(random_state=0), X, np.arange(60) % 3
         )

@@ -401,7 +401,7 @@ def same_model(classifier, other):
     return np.allclose(classifier.predict_proba(X), other.predict_proba(X), atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:No rule keeps the estimated FDR")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 @pytest.mark.parametrize("missing", ["sloppy", pytest.param("fraud", marks=pytest.mark.long)])
 def test_missing_outcomes_of_a_mature_round_count_as_the_named_class(missing):
     """A twin without maturity observes the named class itself; the control known outcomes only."""
