@@ -11,7 +11,7 @@ import pytest
 
 from cli.markup import HOSTILE, elements
 from experiments.known_results import crafted, exact, make_results, with_failures
-from fairchance.cli.pages.page import Figure, Section, Table, render
+from fairchance.cli.pages.page import Figure, PageTable, Section, render
 from fairchance.errors import InputError
 from fairchance_lab import page as experiment
 from fairchance_lab.experiments import tables
@@ -111,7 +111,7 @@ def test_one_repetition_shows_numbers_without_intervals(without_charts):
 
 def test_table_of_methods(without_charts):
     page = experiment_page("x", exact(FOUR, groups="ab", people=2000))
-    table = parts_of(page, Table)[0]
+    table = parts_of(page, PageTable)[0]
     assert [row[0] for row in table.rows] == ["Certified", "Ceiling", "Plain", "Greedy-aligned"]
     certified, ceiling, _, greedy = (dict(zip(table.titles, r, strict=True)) for r in table.rows)
     assert certified["Verdict"] == "best"
@@ -129,7 +129,7 @@ def test_table_beside_the_paper(without_charts, rng):
         rng, ("plain", "both-fair"), size=(4, 6), n=300, published="german_gender"
     )
     page = experiment_page("x", results)
-    (table,) = (t for t in parts_of(page, Table) if t.title == "Beside the paper")
+    (table,) = (t for t in parts_of(page, PageTable) if t.title == "Beside the paper")
     row = next(row for row in table.rows if row[0] == "Both-fair")
     mean = tables.summary(results, "revenue")
     text, small = row[1]

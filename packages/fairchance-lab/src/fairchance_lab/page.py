@@ -16,9 +16,9 @@ from fairchance.cli.pages.page import (
     Card,
     Figure,
     Page,
+    PageTable,
     Part,
     Section,
-    Table,
     render,
     unchecked,
     write,
@@ -281,7 +281,7 @@ class _Experiment:
             f"dash: the method gives no certificates."
         )
         titles += ["Certified", "Accepted"]
-        table = Table("What methods earned, and their mistakes", note, titles, rows)
+        table = PageTable("What methods earned, and their mistakes", note, titles, rows)
         return Section("methods", "Methods", brief, [_RULE, table])
 
     def rounds(self) -> Section:
@@ -360,7 +360,7 @@ class _Experiment:
 
     def tables(self) -> Iterator[Section]:
         """Yield the sections about the paper and about what was varied, and the other tables."""
-        made: dict[str, list[Table]] = {"paper": [], "varied": [], "tables": []}
+        made: dict[str, list[PageTable]] = {"paper": [], "varied": [], "tables": []}
         verdicts: Counter[str] = Counter()
         reasons: list[str] = []
         for table in all_tables(self.results):
@@ -433,7 +433,7 @@ class _Experiment:
             yield f"{listed(labels)}: {text}"
 
 
-def _table(table: ReportTable) -> Table:
+def _table(table: ReportTable) -> PageTable:
     columns = [replace(column, form=_form(column.form)) for column in table.columns]
     shown = replace(table, columns=columns)
     rows: list[list[str | tuple[str, str]]] = [
@@ -442,7 +442,7 @@ def _table(table: ReportTable) -> Table:
     ]
     note = f"{table.setting}. {table.note}"
     prose = [i for i, column in enumerate(columns) if i and column.form is None]
-    return Table(table.title, note, [column.title for column in columns], rows, prose)
+    return PageTable(table.title, note, [column.title for column in columns], rows, prose)
 
 
 def _form(form: Any) -> Any:

@@ -21,7 +21,7 @@ from fairchance.audit.rates import WHOLE, rate_of
 from fairchance.cli import pack
 from fairchance.cli.commands.audit import _audited
 from fairchance.cli.pages.audit import DECIDED, audit_page
-from fairchance.cli.pages.page import Table
+from fairchance.cli.pages.page import PageTable
 from fairchance.errors import visible
 from fairchance.ledger import Program
 from golden import transcript
@@ -234,7 +234,9 @@ def test_what_is_printed_and_what_the_page_says(url, audited, golden, folder):
         if section.id not in ("certificate", "settings", "verification"):  # of other commands
             lines += ["", section.title, section.brief]
             lines += [line for part in section.parts if isinstance(part, list) for line in part]
-            lines += [part.note for part in section.parts if isinstance(part, Table) and part.note]
+            lines += [
+                part.note for part in section.parts if isinstance(part, PageTable) and part.note
+            ]
     golden("audit", "\n".join(lines) + "\n")
 
 

@@ -8,7 +8,7 @@ import altair as alt
 import pytest
 
 from cli.markup import HOSTILE, elements
-from fairchance.cli.pages.page import Card, Code, Figure, Page, Section, Table, render, write
+from fairchance.cli.pages.page import Card, Code, Figure, Page, PageTable, Section, render, write
 
 
 def _chart(title="Earned"):
@@ -17,7 +17,7 @@ def _chart(title="Earned"):
 
 
 def _page(text="Mistakes are under α, and mistakes stay there."):
-    table = Table(text, text, ["a", text], [[text, (text, text)]], prose=[1])
+    table = PageTable(text, text, ["a", text], [[text, (text, text)]], prose=[1])
     parts = [text, [text], table, Figure("two", _chart(text), text, text), Code(text)]
     inner = Section("inner", text, text, [text])
     return Page(

@@ -14,7 +14,7 @@ import pytest
 
 import fairchance as fc
 from cli.hostile_lender import run
-from fairchance.cli.pages.page import Code, Table, render
+from fairchance.cli.pages.page import Code, PageTable, render
 from fairchance.cli.pages.program import program_page
 from fairchance.ledger import schema
 from fairchance.ledger.health import check_health, worst_light
@@ -40,7 +40,7 @@ def tables(shown):
             [[cell if isinstance(cell, str) else cell[0] for cell in row] for row in part.rows],
         )
         for part in parts
-        if isinstance(part, Table)
+        if isinstance(part, PageTable)
     }
 
 

@@ -16,7 +16,7 @@ from fairchance.core.fairness import (
     SelectionRateParity,
     TruePositiveRateParity,
 )
-from fairchance.core.metrics import Rate
+from fairchance.core.metrics import ConfusionRate
 from fairchance.errors import InputError
 
 N_GROUPS = 4
@@ -73,7 +73,7 @@ def test_rates_of_one_table_all_differ():
 
 def test_a_new_constraint_is_a_new_class():
     class FalseNegativeRateParity(RateParity):
-        compared = (Rate("false negative rate", (0, 1, 0, 0), (0, 1, 0, 1)),)
+        compared = (ConfusionRate("false negative rate", (0, 1, 0, 0), (0, 1, 0, 1)),)
 
     rates = FalseNegativeRateParity(0.1).rates(
         np.array([1.0, 0.0, 1.0]), np.array([1, 1, 0], np.int8), np.ones(3), np.zeros(3, int), 1

@@ -128,7 +128,7 @@ class _HeadCounts:
     def total(self, name: str) -> Values:
         return np.asarray(self.counts[name].sum(axis=-1))
 
-    def rate(self, rate: metrics.Rate) -> Values:
+    def rate(self, rate: metrics.ConfusionRate) -> Values:
         """Return a rate by group."""
         good, bad = self["accepted_good"], self["accepted"] - self["accepted_good"]
         all_bad = self["people"] - self["good"]
@@ -173,7 +173,9 @@ def _above_alpha(heads: _HeadCounts) -> Values:
     return _where_people(heads, np.nan_to_num(_fdr(heads), nan=-1.0) > heads.alpha)
 
 
-def _apart(measure: Callable[[Values], Values], rate: metrics.Rate, heads: _HeadCounts) -> Values:
+def _apart(
+    measure: Callable[[Values], Values], rate: metrics.ConfusionRate, heads: _HeadCounts
+) -> Values:
     return measure(heads.rate(rate))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairchance.core.fairness import RateParity
-from fairchance.core.metrics import Rate
+from fairchance.core.metrics import ConfusionRate
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError
 from fairchance.learners.curves import ThresholdBounds
@@ -281,7 +281,7 @@ class _CellProblem:
         return np.array(rows), np.array(limits)
 
     @property
-    def compared(self) -> tuple[Rate, ...]:
+    def compared(self) -> tuple[ConfusionRate, ...]:
         return () if self.fairness is None else self.fairness.compared
 
     @property
@@ -290,7 +290,7 @@ class _CellProblem:
         ratio, difference = (1.0, np.inf) if self.fairness is None else self.fairness.bound
         return ThresholdBounds(0.0, 0.0, difference + _TOLERANCE, ratio)
 
-    def quotients(self, rate: Rate, part: NDArray[np.intp]) -> list[_Quotient]:
+    def quotients(self, rate: ConfusionRate, part: NDArray[np.intp]) -> list[_Quotient]:
         """Return the rate of each group that may have one."""
         found = [_Quotient.of(rate, *masses) for masses in self.cells.by_group(part)]
         return [one for one in found if one.rest + np.maximum(one.whole, 0).sum() > 0]
@@ -351,7 +351,7 @@ class _Quotient(NamedTuple):
     whole: Floats
 
     @staticmethod
-    def of(rate: Rate, good: Floats, bad: Floats) -> _Quotient:
+    def of(rate: ConfusionRate, good: Floats, bad: Floats) -> _Quotient:
         terms: list[Any] = []
         for counts in (rate.part, rate.whole):
             rejected, accepted = (bad * counts[i] + good * counts[i + 1] for i in (0, 2))
@@ -487,7 +487,7 @@ class CutCurve:
         """Return the weight that each cut accepts."""
         return np.cumsum(np.bincount(self.cut_of, weight, self.gain.size))
 
-    def rates(self, good: Floats, bad: Floats, compared: tuple[Rate, ...]) -> Floats:
+    def rates(self, good: Floats, bad: Floats, compared: tuple[ConfusionRate, ...]) -> Floats:
         """Return the rates of some cells (columns) at each cut."""
         kinds = [self.rejected(bad), self.rejected(good), self.accepted(bad), self.accepted(good)]
         return np.array([rate(*kinds) for rate in compared]).reshape(-1, self.gain.size).T

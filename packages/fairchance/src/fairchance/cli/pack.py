@@ -17,7 +17,7 @@ from fairchance.cli.files.tables import umask
 from fairchance.cli.options import writing
 from fairchance.cli.output import plain_data
 from fairchance.cli.pages.audit import LIMITS, Audited, audit_html, rounds_used, stated, verdict
-from fairchance.cli.pages.page import Table
+from fairchance.cli.pages.page import PageTable
 from fairchance.cli.pages.program import certificate_section, settings_section
 from fairchance.errors import InputError, visible
 from fairchance.extras import arrow
@@ -141,7 +141,7 @@ def _rows(parts: Iterable[Any]) -> list[str]:
     return [
         ", ".join(cell if isinstance(cell, str) else " ".join(cell) for cell in row)
         for part in parts
-        if isinstance(part, Table)
+        if isinstance(part, PageTable)
         for row in ([] if len(part.titles) == 2 else [part.titles], *part.rows)
         if row
     ]

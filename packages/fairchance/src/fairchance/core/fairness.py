@@ -1,12 +1,12 @@
 """Group constraints on a decision rule, as objects: a new constraint is a new class.
 
 A constraint compares one or more rates of all groups: each is the weight of some kinds of decisions
-over the weight of more kinds (:class:`~fairchance.core.metrics.Rate`), where a decision is 0 or 1,
-or a likelihood in the smooth version. It bounds either the largest minus the smallest rate of a
-group (``difference``) or the smallest over the largest (``ratio``). With several protected
-attributes side by side, groups are the levels of each attribute in turn, and the bound holds for
-every attribute. A group without a rate, such as the FDR of a group in which no one is accepted, is
-left out.
+over the weight of more kinds (:class:`~fairchance.core.metrics.ConfusionRate`), where a
+decision is 0 or 1, or a likelihood in the smooth version. It bounds either the largest minus the
+smallest rate of a group (``difference``) or the smallest over the largest (``ratio``). With
+several protected attributes side by side, groups are the levels of each attribute in turn, and
+the bound holds for every attribute. A group without a rate, such as the FDR of a group in which no
+one is accepted, is left out.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fairchance.core.metrics import (
     FALSE_POSITIVE_RATE,
     SELECTION_RATE,
     TRUE_POSITIVE_RATE,
-    Rate,
+    ConfusionRate,
     difference,
     ratio,
 )
@@ -85,7 +85,7 @@ class RateParity(ABC):
 
     @property
     @abstractmethod
-    def compared(self) -> tuple[Rate, ...]:
+    def compared(self) -> tuple[ConfusionRate, ...]:
         """The rates that are compared; the bound holds for each. A class attribute will do."""
 
     @property

@@ -23,7 +23,7 @@ from fairchance.errors import InputError
 from fairchance.frames import as_array, is_missing
 
 __all__ = ["REASONS", "Above", "Below", "Column", "ColumnNames", "Either", "Limited", "OneOf"]
-__all__ += ["Rule"]
+__all__ += ["ExclusionRule"]
 
 Mask = NDArray[np.bool_]
 
@@ -95,7 +95,7 @@ class Column:
         return as_array(nw.to_native(frame[name]))
 
 
-class Rule(ABC):
+class ExclusionRule(ABC):
     """Base class of exclusion rules; ``a | b`` excludes applicants that either rule excludes.
 
     Columns are given by their name or position. Subclass it for a rule of your own; a frozen
@@ -111,16 +111,16 @@ class Rule(ABC):
         """Columns with values that the rule must tell from all others."""
         return ()
 
-    def for_columns(self, columns: Columns) -> Rule:  # noqa: ARG002
+    def for_columns(self, columns: Columns) -> ExclusionRule:  # noqa: ARG002
         """Return the rule with its columns and their values as the features hold them."""
         return self
 
-    def __or__(self, other: Rule) -> Either:
+    def __or__(self, other: ExclusionRule) -> Either:
         return Either(self, other)
 
 
 @dataclass(frozen=True)
-class _OfColumn(Rule):
+class _OfColumn(ExclusionRule):
     column: str | int
 
     def excludes(self, X: Any) -> Mask:
@@ -139,7 +139,7 @@ class _OfColumn(Rule):
 class _Limit(_OfColumn):
     value: Any
 
-    def for_columns(self, columns: Columns) -> Rule:
+    def for_columns(self, columns: Columns) -> ExclusionRule:
         """Return the rule with its column and its value as the features hold them."""
         at, value = columns.find(self.column, ordered=True), columns.code(self.column, self.value)
         return replace(self, column=at, value=value)
@@ -198,7 +198,7 @@ class OneOf(_OfColumn):
         """The column with each of the values."""
         return tuple((self.column, value) for value in self.values)
 
-    def for_columns(self, columns: Columns) -> Rule:
+    def for_columns(self, columns: Columns) -> ExclusionRule:
         """Return the rule with its column and its values as the features hold them."""
         values = tuple(columns.code(self.column, value) for value in self.values)
         return replace(self, column=columns.find(self.column), values=values)
@@ -211,11 +211,11 @@ class OneOf(_OfColumn):
 
 @saved
 @dataclass(frozen=True)
-class Either(Rule):
+class Either(ExclusionRule):
     """Exclude applicants that either of two rules excludes; written ``a | b``."""
 
-    left: Rule
-    right: Rule
+    left: ExclusionRule
+    right: ExclusionRule
 
     def excludes(self, X: Any) -> Mask:
         """Return which applicants must not be explored."""
@@ -226,7 +226,7 @@ class Either(Rule):
         """The named values of both rules."""
         return self.left.named_values + self.right.named_values
 
-    def for_columns(self, columns: Columns) -> Rule:
+    def for_columns(self, columns: Columns) -> ExclusionRule:
         """Return both rules with their columns and values as the features hold them."""
         return Either(self.left.for_columns(columns), self.right.for_columns(columns))
 
@@ -246,8 +246,8 @@ class Limited(Strategy):
         applicants can pass the cap either way. In a round that follows the past policy the score is
         that policy's probability of acceptance; ``first_round="learned"`` avoids that.
     exclude
-        Bars applicants by a ``Rule`` such as ``Below("age", 18)``, or by a function of X that
-        returns True or False for each row; a classifier with a function cannot be saved.
+        Bars applicants by a rule such as ``Below("age", 18)``, or by a function of X that returns
+        True or False for each row; a classifier with a function cannot be saved.
     exposure
         Money: the amounts of a round's explored applicants never sum to more. A round explores no
         more applicants than fit if those with the largest amounts were drawn, so that the draw's
@@ -268,7 +268,7 @@ class Limited(Strategy):
 
     strategy: Any = None
     max_risk: float | None = None
-    exclude: Rule | Callable[[Any], ArrayLike] | None = None
+    exclude: ExclusionRule | Callable[[Any], ArrayLike] | None = None
     exposure: float | None = None
     amount: float | str | Column | Callable[[Any], ArrayLike] | None = None
     is_limited = True
@@ -285,8 +285,8 @@ class Limited(Strategy):
             raise InputError(
                 f"max_risk must be in [0, 1), or None for no cap, got {self.max_risk!r}."
             )
-        if self.exclude is not None and not isinstance(self.exclude, Rule):
-            _check_function("exclude", self.exclude, "a Rule such as Below('age', 18)")
+        if self.exclude is not None and not isinstance(self.exclude, ExclusionRule):
+            _check_function("exclude", self.exclude, "a rule such as Below('age', 18)")
         self._check_money()
 
     def _check_money(self) -> None:
@@ -322,7 +322,7 @@ class Limited(Strategy):
     @property
     def named_values(self) -> tuple[tuple[str | int, Any], ...]:
         """The named values of the rule and the strategy."""
-        of_rule = self.exclude.named_values if isinstance(self.exclude, Rule) else ()
+        of_rule = self.exclude.named_values if isinstance(self.exclude, ExclusionRule) else ()
         return of_rule + tuple(self.strategy.named_values)
 
     def for_columns(self, columns: Columns) -> Strategy:
@@ -331,7 +331,7 @@ class Limited(Strategy):
         return replace(
             self,
             strategy=self.strategy.for_columns(columns),
-            exclude=exclude.for_columns(columns) if isinstance(exclude, Rule) else exclude,
+            exclude=exclude.for_columns(columns) if isinstance(exclude, ExclusionRule) else exclude,
             amount=amount.found(columns) if isinstance(amount, Column) else amount,
         )
 
@@ -376,7 +376,7 @@ class Limited(Strategy):
         return why
 
     def _excluded(self, X: Any, n: int, *, strict: bool) -> Mask:
-        ask = self.exclude.excludes if isinstance(self.exclude, Rule) else self.exclude
+        ask = self.exclude.excludes if isinstance(self.exclude, ExclusionRule) else self.exclude
         answer = _answer("exclude", ask, X, n)
         missing = is_missing(answer)
         if strict and missing.any():

@@ -28,9 +28,9 @@ __all__ = [
     "RATES",
     "SELECTION_RATE",
     "TRUE_POSITIVE_RATE",
+    "ConfusionRate",
     "Disparity",
     "GroupMetrics",
-    "Rate",
     "by_group",
     "difference",
     "disparities",
@@ -47,7 +47,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Rate:
+class ConfusionRate:
     """Share of some of the four kinds of decisions: rejected or accepted, bad or good.
 
     Parameters
@@ -92,11 +92,11 @@ class Rate:
         return self.whole[:2] != self.whole[2:]
 
 
-SELECTION_RATE = Rate("selection_rate", (0, 0, 1, 1), (1, 1, 1, 1))
-TRUE_POSITIVE_RATE = Rate("true_positive_rate", (0, 0, 0, 1), (0, 1, 0, 1))
-FALSE_POSITIVE_RATE = Rate("false_positive_rate", (0, 0, 1, 0), (1, 0, 1, 0))
-FALSE_DISCOVERY_RATE = Rate("false_discovery_rate", (0, 0, 1, 0), (0, 0, 1, 1))
-FALSE_OMISSION_RATE = Rate("false_omission_rate", (0, 1, 0, 0), (1, 1, 0, 0))
+SELECTION_RATE = ConfusionRate("selection_rate", (0, 0, 1, 1), (1, 1, 1, 1))
+TRUE_POSITIVE_RATE = ConfusionRate("true_positive_rate", (0, 0, 0, 1), (0, 1, 0, 1))
+FALSE_POSITIVE_RATE = ConfusionRate("false_positive_rate", (0, 0, 1, 0), (1, 0, 1, 0))
+FALSE_DISCOVERY_RATE = ConfusionRate("false_discovery_rate", (0, 0, 1, 0), (0, 0, 1, 1))
+FALSE_OMISSION_RATE = ConfusionRate("false_omission_rate", (0, 1, 0, 0), (1, 1, 0, 0))
 RATES = (
     SELECTION_RATE,
     TRUE_POSITIVE_RATE,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairchance.core.metrics import Rate
+from fairchance.core.metrics import ConfusionRate
 from fairchance.errors import InputError
 
 # Constraints count as met when they are missed by no more than this (all are shares).
@@ -133,7 +133,7 @@ def running(weight: Floats, order: NDArray[np.intp], ends: NDArray[np.intp]) -> 
     return np.concatenate(([0.0], np.cumsum(weight[order])[ends]))
 
 
-def rates_along(good: Floats, bad: Floats, compared: Sequence[Rate]) -> Floats:
+def rates_along(good: Floats, bad: Floats, compared: Sequence[ConfusionRate]) -> Floats:
     """Rates at every cut, from the weights that it accepts; the last cut accepts all."""
     rates = [rate(bad[-1] - bad, good[-1] - good, bad, good) for rate in compared]
     return np.array(rates).reshape(-1, good.size).T
@@ -176,7 +176,7 @@ class ScoredRows:
         y = y.astype(np.int8)
         return cls(s, z.astype(np.intp), w * y, w * (1 - y))
 
-    def curve(self, g: int, compared: Sequence[Rate]) -> Curve:
+    def curve(self, g: int, compared: Sequence[ConfusionRate]) -> Curve:
         """Curve of one group, with the rates to compare."""
         at = np.flatnonzero(self.group == g)
         order, ends = distinct_ends(self.score[at])

@@ -27,7 +27,7 @@ from fairchance import (
 )
 from fairchance.core.coverage import SummedAcceptance, SumOfG
 from fairchance.core.decisions import Note
-from fairchance.core.limits import Above, Below, Limited, OneOf, Rule
+from fairchance.core.limits import Above, Below, ExclusionRule, Limited, OneOf
 from fairchance.errors import InputError
 from fairchance.simulate.populations import Lender
 from fairchance.simulate.run import run
@@ -382,7 +382,7 @@ def test_functions_live_in_memory_only(make_classifier, tmp_path, limits):
 
 
 @dataclass(frozen=True)
-class OddDebt(Rule):
+class OddDebt(ExclusionRule):
     """A rule of the user's own."""
 
     answer: float = 1.0

@@ -18,9 +18,9 @@ from fairchance.cli.pages.page import (
     Code,
     Figure,
     Page,
+    PageTable,
     Part,
     Section,
-    Table,
     render,
     unchecked,
 )
@@ -319,7 +319,7 @@ def _groups(audited: Audited) -> Section:
                 numbers = f"{row.n_people:,}", f"{row.n_outcomes:,}"
                 rows.append([row.group or "all", (corrected, interval), recorded, bounds, *numbers])
         title = f"{MEASURES[measure].capitalize()}, by {attribute}"
-        parts.append(Table(title, note, titles, rows))
+        parts.append(PageTable(title, note, titles, rows))
         note = ""
     return Section("groups", "Groups", _group_card(audited).text, parts)
 
@@ -340,7 +340,7 @@ def _policies(audited: Audited) -> Section:
         "Intervals hold at all times for all policies together. Outcomes: known ones of applicants "
         "that the policy may accept. Worth: as many of equal weight would say as much."
     )
-    table = Table("Policies", note, titles, rows)
+    table = PageTable("Policies", note, titles, rows)
     parts: list[Part] = []
     if audited.cuts:
         caption = "Mistakes, acceptances and profit if applicants are accepted from a score on."
@@ -388,7 +388,7 @@ def _unknown(audited: Audited) -> Section:
         f"probability of acceptance. Cost and rounds: the expected loss on bad applicants until "
         f"enough outcomes are known, if a tenth of the slice is accepted in each round."
     )
-    table = Table("Slices", note, [*rows[0]], [[*row.values()] for row in rows])
+    table = PageTable("Slices", note, [*rows[0]], [[*row.values()] for row in rows])
     parts: list[Part] = [table]
     if audited.not_identified:
         names = ", ".join(one.policy for one in audited.not_identified)
@@ -420,7 +420,7 @@ def _calibration(audited: Audited) -> Section:
     brief = f"Mean scores are within the interval of the share of good in all of {n}."
     if audited.miscalibrated:
         brief = f"Mean scores are {_off(audited)}, by the interval of the share of good."
-    table = Table("Ranges of scores", note, titles, rows)
+    table = PageTable("Ranges of scores", note, titles, rows)
     figure = Figure("figure-calibration", drawn, caption)
     return Section("calibration", "Calibration", brief, [figure, table])
 
@@ -461,7 +461,7 @@ def _drift(audited: Audited) -> Section:
     parts: list[Part] = [
         Figure("figure-drift", drawn, "Mistakes, acceptances and scores by round.")
     ]
-    return Section("drift", "Drift", brief, [*parts, Table("Rounds", note, titles, rows)])
+    return Section("drift", "Drift", brief, [*parts, PageTable("Rounds", note, titles, rows)])
 
 
 def _verification(audited: Audited) -> Section:

@@ -30,7 +30,7 @@ except ImportError as missing:  # pragma: no cover (an extra)
         f"reports need altair, vl-convert and jinja2; {to_install('report')} installs them."
     ) from missing
 
-__all__ = ["Card", "Code", "Figure", "Page", "Part", "Section", "Table", "render"]
+__all__ = ["Card", "Code", "Figure", "Page", "PageTable", "Part", "Section", "render"]
 __all__ += ["unchecked", "write"]
 
 # Explained where they first occur on a page, whatever the case of their first letter.
@@ -124,7 +124,7 @@ def _visible(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table.
 
     Attributes
@@ -176,7 +176,7 @@ class Section:
     open: bool = False
 
 
-Part = str | list[str] | Table | Figure | Code | Section
+Part = str | list[str] | PageTable | Figure | Code | Section
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from fairchance.cli.pages.page import (
     Code,
     Figure,
     Page,
+    PageTable,
     Part,
     Section,
-    Table,
     render,
     unchecked,
     write,
@@ -189,7 +189,7 @@ def _attention(checks: Sequence[Check]) -> Section:
         "side, or there is another reason to look. All intervals are right at all times, with a "
         "probability of 95 % for each question."
     )
-    in_order = Table("In order", "", ["Question", "Answer"], rows, prose=[1])
+    in_order = PageTable("In order", "", ["Question", "Answer"], rows, prose=[1])
     brief = f"Nothing: {counted(len(checks), 'check')} in order."
     if found:
         counts = ", ".join(f"{lights[light]} {light}" for light in LIGHTS if lights[light])
@@ -221,7 +221,7 @@ def _rounds(summary: Summary) -> Section:
     )
     parts: list[Part] = [
         Figure("figure-rounds", plot.rounds(summary), "Who was accepted, and how many were bad."),
-        Table("Rounds", "", list(columns), rows),
+        PageTable("Rounds", "", list(columns), rows),
         Figure("figure-outcomes", plot.outcomes(summary), "What became of accepted applicants."),
         _outcome_table(summary),
     ]
@@ -267,7 +267,7 @@ def _certified(run: Sequence[RoundSummary]) -> str:
     return f"{n} of {len(run)}" if len(run) > 1 else "yes" if n else "no"
 
 
-def _outcome_table(summary: Summary) -> Table:
+def _outcome_table(summary: Summary) -> PageTable:
     rows = [
         (
             name,
@@ -285,7 +285,7 @@ def _outcome_table(summary: Summary) -> Table:
         )
     ]
     titles = ["Applicants", "Accepted", *_BECAME, "Mistakes", "If the rest is good", "If bad"]
-    return Table("Outcomes so far", CAUTION, [*titles, "Earned"], rows)
+    return PageTable("Outcomes so far", CAUTION, [*titles, "Earned"], rows)
 
 
 def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
@@ -317,7 +317,7 @@ def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
             for group in summary.groups
             if group.attribute == attribute
         ]
-        parts.append(Table(f"Groups by {attribute}", note, titles, rows))
+        parts.append(PageTable(f"Groups by {attribute}", note, titles, rows))
     return Section("groups", "Groups", f"{card.value} {card.text}", parts)
 
 
@@ -336,7 +336,7 @@ def certificate_section(summary: Summary) -> Section:
     ]
     if rows:
         titles = ["Round", "What happened", "Group", "When"]
-        parts.append(Table("Certificates", "", titles, rows, prose=[1]))
+        parts.append(PageTable("Certificates", "", titles, rows, prose=[1]))
     curve = [
         (
             f"{'' if group is None else f'{group}: '}{percent(point.bound)}",
@@ -355,7 +355,7 @@ def certificate_section(summary: Summary) -> Section:
         )
         titles = ["Bound", "For sure", "Earned per applicant", "Estimated mistakes", "Certified"]
         drawn = Figure("curve", plot.curve(summary), "What other bounds than α would earn.")
-        parts += [drawn, Table("Earned at other bounds", note, titles, curve)]
+        parts += [drawn, PageTable("Earned at other bounds", note, titles, curve)]
     promise = find_check(check_health(summary), "certificate")
     brief = "" if promise is None else check_words(promise).finding
     return Section("certificate", "Certificate", brief, parts)
@@ -421,7 +421,7 @@ def _data_checks(summary: Summary) -> Section:
         f"{counted(files, 'file of outcomes is', 'files of outcomes are')} unlike expected."
     )
     note = "Promises and estimates are about applicants like those before."
-    table = Table("Differences", note, ["Where", "Batch", "Difference"], rows, prose=[2])
+    table = PageTable("Differences", note, ["Where", "Batch", "Difference"], rows, prose=[2])
     return Section("data", "Data checks", brief, [table])
 
 
@@ -441,7 +441,7 @@ def _changes(summary: Summary, details: Details) -> Section:
         for c in changes
     ]
     titles = ["Entry", "What", "People", "When", "By", "Content"]
-    table = Table("Changes", "", titles, rows, prose=[5])
+    table = PageTable("Changes", "", titles, rows, prose=[5])
     return Section("changes", "Changes by people", brief, [table])
 
 
@@ -467,7 +467,7 @@ def _reasons(rejections: Rejections) -> Section:
         f"the score, at most four for each; {rejections.n_without:,} have none."
         + (f" Columns not shown: {hidden:,}." if hidden else "")
     )
-    table = Table("Columns", note, ["Column", "People", "Share", "As the first reason"], rows)
+    table = PageTable("Columns", note, ["Column", "People", "Share", "As the first reason"], rows)
     brief = f"Most often {shown[0].name}." if shown else "No column is a reason."
     return Section("reasons", "Reasons of rejections", brief, [table])
 
@@ -491,7 +491,7 @@ def _proof(summary: Summary) -> Section:
 def settings_section(summary: Summary, details: Details) -> Section:
     """Return the settings of a program, by name."""
     rows = [(name, value) for name, value in _setting_rows(summary, details) if value]
-    table = Table("Settings", "They never change.", ["Setting", "Value"], rows, prose=[1])
+    table = PageTable("Settings", "They never change.", ["Setting", "Value"], rows, prose=[1])
     alpha, delta = summary.promise.alpha, summary.promise.delta
     bound = "No bound" if alpha is None else f"At most {percent(alpha)} mistakes"
     sure = "" if delta is None else f", with {percent(1 - delta)} confidence once certified"
