@@ -16,7 +16,7 @@ from fairchance import plot
 from fairchance.audit import groups as audit_groups
 from fairchance.cli.commands.audit import _audited
 from fairchance.cli.pages.audit import audit_page
-from fairchance.cli.pages.page import Table
+from fairchance.cli.pages.page import PageTable
 from fairchance.cli.pages.program import program_page
 from fairchance.errors import InputError
 from fairchance.ledger.health import check_health
@@ -75,7 +75,7 @@ def test_the_report_shows_the_numbers_of_status(life, status):
     assert cards["Mistakes"].light == mistakes["light"]
     known = rates(status)
     parts = chain(*(section.parts for section in page.sections))
-    tables = {part.title: part for part in parts if isinstance(part, Table)}
+    tables = {part.title: part for part in parts if isinstance(part, PageTable)}
     whole = tables["Outcomes so far"]
     at = list(whole.titles).index("Mistakes")
     assert whole.rows[0][at] == shown(known["mistakes", ""])
