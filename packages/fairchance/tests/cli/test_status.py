@@ -155,7 +155,7 @@ def test_invalid_options_are_refused(hostile_lender, tmp_path):
         ("cannot be written", "report", "--ledger", url, "-o", tmp_path / "no" / "r.html"),
         ("a file that ends in .csv or .parquet", "export", "--ledger", url, "-o", "d.xlsx"),
         ("a file that ends in .jsonl", "export", "--ledger", url, "-o", "d.csv", "--entries"),
-        ("writes nothing; leave out", "export", "--ledger", url, "--checkpoint", "--entries"),
+        ("--checkpoint", "export", "--ledger", url, "--checkpoint", "--entries"),
         ("cannot be written", "export", "--ledger", url, "-o", tmp_path / "no" / "d.csv"),
     ):
         refused(words, *arguments)

@@ -240,6 +240,10 @@ def _certificate(summary: Summary) -> Iterator[Check]:
     facts |= {"groups": [*records], "pilots": pilots}
     facts |= {"needs": [_needs(group, records[group][-1]) for group in pilots or records]}
     facts |= {"waits": [] if not pilots else [one for one, held in _waiting(summary) if not held]}
+    since = [
+        one.n for one in summary.changes if one.entry > last.entry and one.kind == "correction"
+    ]
+    facts |= {"n_corrected_since": sum(since)}
     finding = "certified" if not pilots else "pilot" if len(pilots) == len(records) else "in_part"
     dropped = _dropped(summary)
     if dropped:
@@ -253,8 +257,13 @@ def _certificate(summary: Summary) -> Iterator[Check]:
 
 def _needs(group: str | None, record: CertifiedRound) -> dict[str, Any]:
     """Return how much evidence the next certificate lacks."""
-    more, tested = record.more_outcomes, record.next_n_tested
-    return {"group": group, "more_outcomes": more, "n_tested": tested}
+    return {
+        "group": group,
+        "more_outcomes": record.more_outcomes,
+        "n_tested": record.next_n_tested,
+        "tests_began": record.tests_began,
+        "restart_reason": record.restart_reason,
+    }
 
 
 def _dropped(summary: Summary) -> dict[str, Any]:

@@ -305,6 +305,10 @@ def _needs(facts: Mapping[str, Any], start: str = "") -> str:
         if start and not math.isfinite(need["more_outcomes"]):
             continue
         clause = more_needed(need["more_outcomes"], tested=need["n_tested"] > 0)
+        if not start and need["tests_began"] > 1:
+            why = REASONS.get(need["restart_reason"], need["restart_reason"])
+            began = f"testing began again with round {need['tests_began']} after {why}"
+            clause = f"{began}; {clause}"
         whom = "" if need["group"] is None else f"{need['group']}: "
         sentences.append(f"{whom}{start}{clause}." if whom else sentence(f"{start}{clause}"))
     return " ".join(sentences[:2])
@@ -324,6 +328,9 @@ def _pilot(check: Check) -> CheckWords:
             f"by {why} (entry {last['entry']}), and testing began again."
         )
     waits = [_waits(next_in) for next_in in facts["waits"][:2]]
+    if facts["n_corrected_since"]:
+        n = counted(facts["n_corrected_since"], "outcome was", "outcomes were")
+        waits = [f"{n} corrected since; if one was tested, testing begins again."]
     go_on = "go on deciding, and observe outcomes as they arrive"
     meaning = " ".join(filter(None, (_needs(facts), *waits, sentence(go_on))))
     return CheckWords(finding, meaning, go_on)
