@@ -339,7 +339,7 @@ def test_a_group_that_the_history_lacks_is_decided_if_groups_may_not_decide(tmp_
     assert result["new_groups"] == [{"column": "sex", "value": "x", "people": 5}]
     (found,) = [row for row in done("status", *to)["groups"] if row["group"] == "x"]
     assert found["n_people"] == 5
-    assert done("verify", *to)["problem"] is None
+    assert done("verify", *to)["message"] is None
     new.assign(id=lambda f: "b" + f["id"], sex=new["id"]).to_csv(file, index=False)
     message = refused("decide", *to, file, "-o", tmp_path / "names.csv")
     assert "40 of 40" in message

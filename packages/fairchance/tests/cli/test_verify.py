@@ -49,7 +49,7 @@ def test_missing_table_is_named(copied, table):
     change(f"DROP TABLE {table}")
     result = json.loads(verified(url, 4, "--json"))
     assert (result["ok"], result["checkpoint"]) == (False, None)
-    assert repr(table) in result["problem"]
+    assert repr(table) in result["message"]
 
 
 def test_other_database_is_not_called_damaged(tmp_path):

@@ -34,7 +34,7 @@ def test_an_honest_ledger(ledger):
     told = json.loads(run(url, "--checkpoint", kept, "--json").stdout)
     assert told == {
         "ok": True,
-        "problem": None,
+        "message": None,
         "checkpoint": kept,
         "entries": 6,
         "decisions": 50,

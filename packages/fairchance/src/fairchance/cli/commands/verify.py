@@ -90,7 +90,7 @@ def as_data(result: Verification) -> dict[str, Any]:
     """Return a verification as plain data for JSON."""
     return {
         "ok": result.ok,
-        "problem": result.problem,
+        "message": result.problem,
         "checkpoint": str(result.head) if result.ok else None,
         "entries": result.n_entries,
         "decisions": result.n_decisions,
