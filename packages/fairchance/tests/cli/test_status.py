@@ -160,7 +160,7 @@ def test_invalid_options_are_refused(hostile_lender, tmp_path):
     ):
         refused(words, *arguments)
     refused_json = run("export", "--ledger", url, "--json", code=2)
-    assert "would both go to standard output" in refused_json.stderr
+    assert "--out" in refused_json.stderr
     assert list(tmp_path.iterdir()) == []
 
 
