@@ -223,6 +223,8 @@ def test_files_are_the_same_each_time(tmp_path):
     vector, image = files[0]
     assert "&lt;script&gt;" in vector.read_text()
     assert image.read_bytes().startswith(b"\x89PNG")
+    assert plot.save(chart, f"{tmp_path}/three.png") == [tmp_path / "three.png"]
+    assert {path.name for path in tmp_path.glob("three*")} == {"three.png"}
 
 
 @pytest.fixture(scope="module")

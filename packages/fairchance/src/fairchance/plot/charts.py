@@ -152,9 +152,9 @@ def _certified(x: Any) -> RunRows:
     return run
 
 
-def save(chart: Chart, stem: str | Path) -> list[Path]:
-    """Write a chart as SVG and PNG for papers; ``stem`` is the path without suffix."""
-    stem = Path(stem)
+def save(chart: Chart, path: str | Path) -> list[Path]:
+    """Write a chart as ``.svg`` or ``.png``; as both, for papers, if the path ends in neither."""
+    path = Path(path)
     try:
         import vl_convert  # noqa: PLC0415 (an extra)
     except ImportError as missing:  # pragma: no cover
@@ -164,13 +164,22 @@ def save(chart: Chart, stem: str | Path) -> list[Path]:
     spec, version = chart.to_dict(), ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
     look = {"background": "white", "view": {"stroke": None}, "axis": {"gridColor": "#e4e4e4"}}
     options: Any = {"vl_version": version, "config": look}
-    vector, image = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
-    found: dict[str, str] = {}  # vega numbers clip paths on from chart to chart
-    text = re.sub(
+    endings = (".svg", ".png")
+    files = [path] if path.suffix in endings else [path.with_name(path.name + e) for e in endings]
+    for file in files:
+        if file.suffix == ".png":
+            file.write_bytes(vl_convert.vegalite_to_png(spec, scale=2, **options))
+        else:
+            text = _renumbered(vl_convert.vegalite_to_svg(spec, **options))
+            file.write_text(text, encoding="utf-8")
+    return files
+
+
+def _renumbered(svg: str) -> str:
+    """Return an SVG whose clip paths count from 0; vega numbers them on from chart to chart."""
+    found: dict[str, str] = {}
+    return re.sub(
         r'(id="|#)(clip\d+)',
         lambda match: match[1] + found.setdefault(match[2], f"clip{len(found)}"),
-        vl_convert.vegalite_to_svg(spec, **options),
+        svg,
     )
-    vector.write_text(text, encoding="utf-8")
-    image.write_bytes(vl_convert.vegalite_to_png(spec, scale=2, **options))
-    return [vector, image]
