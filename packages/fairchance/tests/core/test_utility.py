@@ -20,6 +20,12 @@ amounts = st.floats(-1e3, 1e3)
 shares = st.floats(0, 1)
 
 
+def test_a_utility_prints_as_the_call_that_makes_it():
+    for one in (Accuracy(), PositiveRate(), Revenue(200, 500), Utility(1, -2, 3, 5), Utility()):
+        assert eval(repr(one)) == one
+    assert repr(Revenue(200, 500)) == "Revenue(gain=200, loss=500)"
+
+
 @pytest.mark.parametrize(
     ("utility", "gamma", "worth", "by_group"),
     [

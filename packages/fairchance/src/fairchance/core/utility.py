@@ -37,6 +37,17 @@ class Utility:
     accept_bad: float = 0.0
     accept_good: float = 0.0
 
+    def __repr__(self) -> str:
+        """Return the call that makes it, by its own name if it has one."""
+        if self.gamma == (1, 0, 0, 1):
+            return "Accuracy()"
+        if self.gamma == (0, 0, 1, 1):
+            return "PositiveRate()"
+        if self.gamma[:2] == (0, 0) and self.accept_bad < 0 < self.accept_good:
+            return f"Revenue(gain={self.accept_good}, loss={-self.accept_bad})"
+        gammas = (f"{name}={value}" for name, value in vars(self).items() if value)
+        return f"Utility({', '.join(gammas)})"
+
     def __post_init__(self) -> None:
         if not np.all(np.isfinite(self.gamma)):
             raise InputError(f"every entry of gamma must be a finite number, got {self.gamma}.")
@@ -110,8 +121,9 @@ def Revenue(gain: float, loss: float) -> Utility:  # noqa: N802
 
     Examples
     --------
-    >>> Revenue(gain=200, loss=500).gamma
-    (0.0, 0.0, -500, 200)
+    >>> utility = Revenue(200, 500)
+    >>> utility, utility.gamma
+    (Revenue(gain=200, loss=500), (0.0, 0.0, -500, 200))
     """
     if not (gain > 0 and loss > 0):
         raise InputError(
