@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from importlib.metadata import EntryPoint, version
+from itertools import pairwise
 from typing import get_type_hints
 
 import pytest
@@ -38,6 +39,18 @@ def test_help_ends_with_an_example(command):
     assert result.exit_code == 0
     last = [line for line in result.stdout.splitlines() if line.strip()][-1]
     assert last.strip().startswith(f"Example: fairchance {command}")
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("command", COMMAND_NAMES)
+def test_help_fills_its_lines(monkeypatch, command, width):
+    """A line ends early only if the next word would not have fitted, or if its sentence ends."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    prose, _, _ = call(command, "--help").stdout.partition("╭")
+    _, _, prose = prose.partition("Usage")
+    for line, after in pairwise(prose.splitlines()[1:]):
+        if line.strip() and after.strip() and not line.rstrip().endswith("."):
+            assert len(line.rstrip()) + len(after.split()[0]) + 2 > width, line
 
 
 @pytest.mark.parametrize("command", COMMAND_NAMES)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -142,6 +143,7 @@ def _loaded(command: Command) -> Any:
         print_error(not_installed_message(command.name, error))
         raise typer.Exit(2) from error
     text, _, example = escape(inspect.getdoc(function) or "").partition("\n\nExample: ")
+    text = re.sub(r"(?<!\n)\n(?!\n)", " ", text)  # rich would keep the lines of the source
     single = typer.Typer(add_completion=False)
     single.command(command.name, help=text, epilog=f"Example: {example}")(function)
     made: Any = get_command(single)
