@@ -14,7 +14,6 @@ from fairchance.core.decisions import Decisions
 from fairchance.errors import InputError
 from fairchance.frames import (
     as_array,
-    check_columns,
     column,
     concat,
     is_frame,
@@ -22,6 +21,7 @@ from fairchance.frames import (
     read_features,
     take,
     to_frame,
+    with_columns,
     without_mask,
 )
 
@@ -201,26 +201,15 @@ def test_rows_are_taken_and_joined(kind):
         assert np.array_equal(read_features(joined, raw=False).X, ARRAY[[2, 0, 1]])
 
 
-@pytest.mark.parametrize(
-    ("got", "text"),
-    [
-        (("a", "c"), "X.*'b'.*'a'.*'b'.*'c'"),
-        (("a", "b", "x"), "X.*'c'"),
-        ((), "X.*'a'.*'b'.*'c'"),
-        (("a", "b", "c", "d", "e"), "X.*'d'.*'e'"),
-        (("b", "a", "c"), "X"),
-    ],
-)
-def test_columns_are_those_of_fit(got, text):
-    with pytest.raises(InputError, match=text):
-        check_columns(("a", "b", "c"), got)
-
-
-@pytest.mark.parametrize("names", [None, ("a", "b")])
-def test_columns_without_names_are_not_compared(names):
-    check_columns(names, names)
-    check_columns(names, None)
-    check_columns(None, names)
+def test_columns_are_found_by_name_and_others_ignored(kind):
+    frame = make(kind, {"x": [5.0], "b": [2.0], "a": [1.0]})
+    found = with_columns(frame, ("a", "b"))
+    assert type(found) is type(frame)
+    assert read_features(found, raw=False).X.tolist() == [[1.0, 2.0]]
+    assert with_columns(frame, None) is frame
+    assert with_columns(ARRAY, ("a", "b")) is ARRAY
+    with pytest.raises(InputError, match=r"X.*'c'.*'a'.*'c'"):
+        with_columns(frame, ("a", "c"))
 
 
 def test_missing_truth_values_become_nan():

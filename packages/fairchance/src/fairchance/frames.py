@@ -15,7 +15,6 @@ __all__ = [
     "ENCODE",
     "Features",
     "as_array",
-    "check_columns",
     "column",
     "concat",
     "is_frame",
@@ -28,6 +27,7 @@ __all__ = [
     "subset",
     "take",
     "to_frame",
+    "with_columns",
     "without_mask",
 ]
 
@@ -127,22 +127,28 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array([value is None or str(value) in ("nan", "NaT", "<NA>") for value in values])
 
 
-def check_columns(expected: tuple[str, ...] | None, got: tuple[str, ...] | None) -> None:
-    """Raise unless a frame has the columns of ``fit``, in the same order."""
-    if expected is None or got is None or expected == got:
-        return
-    missing = [name for name in expected if name not in got]
-    extra = [name for name in got if name not in expected]
+def with_columns(X: Any, names: tuple[str, ...] | None) -> Any:
+    """Return a frame's columns of these names in this order; raise if one is missing.
+
+    Without names, X is returned as it is.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with_columns(pd.DataFrame({"id": [7], "debt": [2], "income": [9]}), ("income", "debt"))
+       income  debt
+    0       9     2
+    """
+    got, _ = names_and_backend(X)
+    if names is None or got is None or got == names:
+        return X
+    missing = [name for name in names if name not in got]
     if missing:
-        problem = f"is missing the columns {', '.join(map(repr, missing))}"
-    elif extra:
-        problem = f"has columns that fit never saw: {', '.join(map(repr, extra))}"
-    else:
-        problem = "has the columns of fit in another order"
-    raise InputError(
-        f"X {problem}; allowed are {', '.join(map(repr, expected))}, in this order; "
-        f"select them before deciding."
-    )
+        raise InputError(
+            f"X is missing the columns {', '.join(map(repr, missing))}; it needs "
+            f"{', '.join(map(repr, names))}, as in the history."
+        )
+    return nw.to_native(nw.from_native(X, eager_only=True).select(names))
 
 
 def n_rows(X: Any) -> int:

@@ -18,7 +18,7 @@ from scipy.sparse import issparse
 
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
-from fairchance.frames import as_array, check_columns, is_frame, is_missing
+from fairchance.frames import as_array, is_frame, is_missing, with_columns
 from fairchance_lab.finite.coverage import CellCoverage
 
 __all__ = [
@@ -59,9 +59,8 @@ def columns_of(
     ([[1, 2], [5, 6]], None, 'numpy')
     """
     if is_frame(X):
-        frame = nw.from_native(X, eager_only=True)
+        frame = nw.from_native(with_columns(X, expected), eager_only=True)
         names = tuple(map(str, frame.columns))
-        check_columns(expected, names)
         columns = [np.asarray(column.to_numpy()) for column in frame.iter_columns()]
         return columns, names, frame.implementation.value
     if issparse(X):

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
-from fairchance.frames import as_array, check_columns, column, is_missing, read_features, to_frame
+from fairchance.frames import as_array, column, is_missing, read_features, to_frame
 
 __all__ = ["ClusteredDomain"]
 
@@ -142,8 +142,11 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if reset:
             self.n_features_in_ = array.shape[1]
             self.feature_names_in_ = np.array(features.names, dtype=object)
-        else:
-            check_columns(tuple(getattr(self, "feature_names_in_", ())) or None, features.names)
+        elif hasattr(self, "feature_names_in_"):
+            known = tuple(self.feature_names_in_)
+            if known != features.names:
+                names = ", ".join(map(repr, known))
+                raise InputError(f"X must have the columns {names}, in this order.")
         return np.asarray(array)
 
     def _outcomes(

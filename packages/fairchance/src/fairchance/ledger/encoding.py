@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fairchance.core.groups import Attributes
 from fairchance.errors import InputError, LedgerError
 from fairchance.extras import arrow
-from fairchance.frames import as_array, check_columns, is_frame, is_missing, plain, without_mask
+from fairchance.frames import as_array, is_frame, is_missing, plain, with_columns, without_mask
 from fairchance.ledger.base import PeopleRows, to_json
 from fairchance.people.ids import as_ids
 from fairchance.people.reasons import Reference, decode
@@ -101,11 +101,11 @@ class FeatureColumns:
         )
 
     def encode(self, X: Any) -> EncodedFeatures:
-        """Encode applicants, who must have these columns."""
+        """Encode applicants, who must have these columns; others are ignored."""
+        X = with_columns(X, self.names)
         frame = _named_frame(X)
         if frame is None or self.names is None:
             return self._encode_array(X)
-        check_columns(self.names, tuple(frame.columns))
         columns = {column.name: column for column in frame.iter_columns()}
         matrix = np.empty((len(frame), len(self.names) - len(self.texts)), self.dtype)
         for position, name in enumerate(self._numeric()):

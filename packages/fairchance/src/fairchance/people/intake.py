@@ -22,7 +22,6 @@ from fairchance.frames import (
     ENCODE,
     Features,
     as_array,
-    check_columns,
     column,
     is_missing,
     n_rows,
@@ -31,6 +30,7 @@ from fairchance.frames import (
     plain,
     read_features,
     take,
+    with_columns,
 )
 from fairchance.people.columns import Expansion, TableColumns
 from fairchance.people.ids import as_ids, id_bits, unique_bits
@@ -349,11 +349,16 @@ class Intake:
     def _features(
         self, estimator: Any, X: Any, *, reset: bool, own_message: bool = True
     ) -> tuple[Any, str]:
-        """Read features; columns and their order are those of the history."""
+        """Read features by the names and in the order of the history; ignore other columns.
+
+        For ``predict``, scikit-learn demands its own message instead.
+        """
         if not reset and self._needs_no_conversion(estimator, X):
             self._check_finite(X, None)
             return X, "numpy"
         names, backend = names_and_backend(X)
+        if not reset and (own_message or backend == "pyarrow"):
+            X, names = with_columns(X, self.names), names and self.names
         if self.encodes and backend != "numpy":
             features = Features(X, names, backend)
         else:
@@ -371,8 +376,6 @@ class Intake:
             )
         if reset:
             self.names = features.names
-        elif own_message or features.backend == "pyarrow":
-            check_columns(self.names, features.names)
         self._record_columns(estimator, X, array, features, reset)
         if self.encodes:
             array = self._as_codes(array, reset=reset)
