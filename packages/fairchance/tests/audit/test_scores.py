@@ -27,7 +27,7 @@ def logged(n=6000, *, rounds=4, hidden=False, seed=0):
 def test_the_share_of_good_is_that_of_all_applicants_with_the_score():
     log = logged(hidden=True)
     bins = calibration(log, bins=5)
-    assert [part.n_people for part in bins] == [1200] * 5
+    assert [part.n_people for part in bins] == pytest.approx([1200] * 5, rel=0.1)
     frame = pd.DataFrame({"s": log.score, "y": log.outcome, "w": 1 / log.propensity})
     for part in bins:
         rows = frame[frame["s"].between(part.least, part.most)]
@@ -49,6 +49,22 @@ def test_pending_rounds_and_missing_scores_are_left_out():
     log.score[:10] = np.nan
     bins = calibration(log, bins=3)
     assert sum(part.n_people for part in bins) == 3000 - 10
+
+
+def test_later_rounds_do_not_move_the_ranges():
+    """All later applicants have the same score, and join the range that had it in round 1."""
+    log = logged()
+    first = calibration(log.select(log.round == 1), bins=5)
+    log.score[log.round > 1] = np.median(log.score[log.round == 1])
+    bins = calibration(log, bins=5)
+    added = [part.n_people - before.n_people for part, before in zip(bins, first, strict=True)]
+    assert added == [0, 0, 4500, 0, 0]
+    assert [(part.least, part.most) for part in bins] == [(p.least, p.most) for p in first]
+
+
+def test_a_small_first_round_has_no_empty_range():
+    log = DecisionLog([True] * 3, [1.0] * 3, [1, 0, 1], score=[0.1, 0.2, 0.9])
+    assert [part.n_people for part in calibration(log)] == [1, 1, 1]
 
 
 def test_few_distinct_scores_make_fewer_ranges():

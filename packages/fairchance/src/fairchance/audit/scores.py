@@ -100,14 +100,15 @@ def calibration(
 
     Rounds from the first one with pending outcomes on are left out. Among the accepted of a range
     of scores, those with a small probability count more, so the share is that of all applicants
-    with such a score.
+    with such a score. The scores of the first round fix the ranges: if later rounds moved them, an
+    interval would be about another range each time, and would not be right at all times.
 
     Parameters
     ----------
     log
         A log with scores.
     bins
-        Number of ranges, of equal numbers of applicants.
+        Number of ranges, of about equal numbers of applicants of the first round.
     confidence
         Probability that all intervals are right at all times.
 
@@ -129,9 +130,12 @@ def calibration(
             "no round has all of its outcomes, so scores cannot be compared with them; wait for "
             "the outcomes of the first round."
         )
-    ends = np.unique(np.quantile(scores[used], np.linspace(0, 1, bins + 1)))
-    part = np.clip(np.searchsorted(ends, scores, side="right") - 1, 0, max(0, ends.size - 2))
-    inside = [used & (part == at) for at in range(max(1, ends.size - 1))]
+    first = scores[used & (log.round == log.round[used].min())]
+    # Each range begins with a score of the first round, so that none is empty.
+    begins = np.unique(np.quantile(first, np.arange(1, bins) / bins, method="higher"))
+    begins = begins[begins > first.min()]
+    part = np.searchsorted(begins, scores, side="right")
+    inside = [used & (part == at) for at in range(begins.size + 1)]
     policies = {at: rows.astype(np.float64) for at, rows in enumerate(inside)}
     found = evaluate(_decisions_of(log), policies, confidence=confidence)
     return tuple(
