@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import RandomForestClassifier
 
 from audit.cells import (
     POLICY,
@@ -28,7 +29,7 @@ from audit.cells import (
     truth,
 )
 from fairchance import PositiveRate, Utility
-from fairchance.audit import DecisionLog, evaluate
+from fairchance.audit import Challenger, DecisionLog, evaluate
 from fairchance.audit.bounds import Bets
 from fairchance.audit.estimates import MEASURES, estimators, named, row_sums, standard_error
 from fairchance.audit.evaluate import _hidden_range
@@ -655,6 +656,26 @@ def test_verdicts_about_a_bound(rng):
         *("broken", "open", "kept", "unknown")
     ]
     assert evaluate(contradiction(rng), "x0 >= 0", alpha=0.15).verdict_code == "unknown"
+
+
+@pytest.mark.usefixtures("no_model")
+def test_a_challenger_is_judged_on_outcomes_that_it_has_not_seen(rng):
+    """Nothing predicts the outcome: a forest knows the 30 % bad that it has learned by heart."""
+    n = 2400
+    X, outcome = rng.normal(size=(n, 3)), (rng.random(n) > 0.3).astype(float)
+    log = DecisionLog(np.ones(n, bool), np.ones(n), outcome, X=X, round=1 + np.arange(n) // 600)
+    early = log.round <= 2
+    forest = RandomForestClassifier(20, random_state=0).fit(X[early], outcome[early])
+    with pytest.raises(TypeError, match="trained_through"):
+        Challenger(forest)
+    for seen in (-2, 1.5, True, None):
+        with pytest.raises(InputError, match="trained_through"):
+            Challenger(forest, trained_through=seen)
+    judged = evaluate(log, Challenger(forest, trained_through=2), alpha=0.15)
+    assert (judged.first_round, judged.verdict_code) == (3, "broken")
+    assert judged.of("false_discovery_rate").low <= 0.3 <= judged.of("false_discovery_rate").high
+    by_heart = evaluate(log.select(early), Challenger(forest, trained_through=0), alpha=0.15)
+    assert by_heart.verdict_code == "kept"
 
 
 def test_policies_that_cannot_be_read():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import narwhals as nw
@@ -102,9 +102,9 @@ class Challenger:
     threshold
         Applicants with at least this probability of a good outcome are accepted.
     trained_through
-        The last round of the log that the model, or the choice of its threshold, has seen in any
+        The last round with outcomes that the model, or the choice of its threshold, has seen in any
         form; 0 if it has seen the history only, −1 if not even that. It is judged on later rounds
-        only.
+        only: on outcomes that it has learned, a model is nearly always right.
     name
         What reports call it; None for the name of its class.
     pos_label
@@ -113,9 +113,18 @@ class Challenger:
 
     model: Any
     threshold: float = 0.5
-    trained_through: int = 0
+    trained_through: int = field(kw_only=True)
     name: str | None = None
     pos_label: Any = None
+
+    def __post_init__(self) -> None:
+        seen = self.trained_through
+        if isinstance(seen, bool) or not isinstance(seen, int | np.integer) or seen < -1:
+            raise InputError(
+                f"{{option}} must be the last round that the challenger has seen, 0 if none, got "
+                f"{seen!r}.",
+                option="trained_through",
+            )
 
     def of(self, log: DecisionLog) -> Chances:
         """Return which applicants the challenger accepts."""
@@ -179,7 +188,8 @@ def chances(log: DecisionLog, policy: Any, name: str | None = None) -> Chances:
         The log.
     policy
         A ``Rule`` or its text, a ``Challenger``, one of our classifiers after a round (it has seen
-        all of its own rounds), or a column of probabilities, which may change between rounds.
+        all of its own rounds), or a column of probabilities, which may change between rounds and
+        must not rest on the log's outcomes.
     name
         What reports call it; None for a name made from the policy.
     """

@@ -126,7 +126,7 @@ def evaluate(
             check_apart("the estimates", out or "-", "the log", [log])
             with progress("reading decisions", json):
                 source = _Source(read_log(log, names, pos_label=pos_label))
-        if challenger is not None:
+        if challenger is not None and trained_through is not None:
             good = source.good if pos_label is None else (pos_label,)
             name = f"{challenger.name} ≥ {threshold:g}"
             policies[name] = _challenger(challenger, threshold, trained_through, trusted, good)
@@ -194,7 +194,7 @@ def rules(texts: Sequence[str] | None, score: str | None = None) -> dict[str, An
 def _challenger(
     path: Path,
     threshold: float,
-    trained_through: int | None,
+    trained_through: int,
     trusted: list[str] | None,
     good: Sequence[str],
 ) -> Any:
@@ -204,7 +204,10 @@ def _challenger(
     model = read_model(path, trusted or ())
     labels = [label for label in getattr(model, "classes_", ()) if str(label) in good]
     return Challenger(
-        model, threshold, trained_through or 0, pos_label=labels[0] if labels else None
+        model,
+        threshold,
+        trained_through=trained_through,
+        pos_label=labels[0] if labels else None,
     )
 
 
