@@ -74,10 +74,14 @@ class Cliff(OneFeature):
 
 
 def start(population, rng, *, n_history=600, method=CertifiedClassifier, **options):
-    """Return a classifier fitted to a history that was selected on the outcome."""
+    """Return a classifier fitted to a history that was selected on the outcome.
+
+    Its ranking is a quick one; with ``learner=None`` it is the default.
+    """
     past = draw_applicants(population, n_history, rng)
     accepted = rng.random(n_history) < np.where(past.outcome == 1, 0.9, 0.1)
-    options = {"alpha": ALPHA, "delta": DELTA, "utility": UTILITY, "horizon": 39} | options
+    options = {"learner": QUICK, "horizon": 39} | options
+    options = {"alpha": ALPHA, "delta": DELTA, "utility": UTILITY} | options
     options.setdefault("random_state", int(rng.integers(2**31)))
     groups = past.people.group if len(population.groups) > 1 else None
     return method(**options).fit(

@@ -221,7 +221,7 @@ def test_the_monitor_ends_violations_soon(runs):
 
 def test_after_an_alarm_old_outcomes_are_left_out():
     rng = np.random.default_rng(2)
-    classifier = start(BETTER, rng, horizon=30)
+    classifier = start(BETTER, rng, horizon=30, learner=None)
     play(classifier, BETTER, rng, n=DRIFT_BATCH, rounds=12, truth=False)
     (engine,) = classifier._engines
     while engine.stage.restarts == 0:

@@ -165,7 +165,7 @@ def check_statuses(classifier, policies):
 @pytest.mark.parametrize("population", [Flat(), Cliff(), Slope()])
 def test_rounds_say_whether_they_are_certified(population):
     rng = np.random.default_rng(9)
-    classifier = start(population, rng)
+    classifier = start(population, rng, learner=None)
     policies = play(classifier, population, rng, n=300, rounds=12, truth=False)
     check_statuses(classifier, policies)
     statuses = {report.status for report in classifier.rounds_}

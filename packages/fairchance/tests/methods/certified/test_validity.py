@@ -43,7 +43,7 @@ def test_null_runs_are_seldom_certified():
 @pytest.mark.long
 def test_null_runs_are_seldom_certified_in_300_full_runs():
     """Exact binomial; a false alarm of this test has probability 0.001."""
-    certified = sum(null_run(rng, 39) for rng in rngs(21, 300))
+    certified = sum(null_run(rng, 39, learner=None) for rng in rngs(21, 300))
     assert not too_many(certified, 300, DELTA)
 
 
