@@ -339,13 +339,13 @@ def _rates(
     """Yield the measures of the decisions themselves, from all rounds."""
     rows = np.flatnonzero(np.ones(len(log), np.bool_) if inside is None else inside)
     n_accepted, n_outcomes = int(log.accepted[rows].sum()), int(log.known[rows].sum())
-    n_bad, n_pending = int((log.outcome[rows] == 0).sum()), int(log.pending[rows].sum())
+    n_bad = int((log.outcome[rows] == 0).sum())
     ranges = _ranges(log, rows)
     for name, rate in zip(
         _RATES,
         (
             rate_of(n_accepted, rows.size, error),
-            rate_of(n_bad, n_outcomes, error, missing=n_pending),
+            rate_of(n_bad, n_outcomes, error, missing=n_accepted - n_outcomes),
         ),
         strict=True,
     ):

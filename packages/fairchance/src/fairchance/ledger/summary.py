@@ -97,9 +97,9 @@ class Outcomes:
     def mistakes(self, error: float = WHOLE) -> Rate:
         """Return that share with its interval at all times, as if late outcomes were like others.
 
-        Pending outcomes are missing cases.
+        Outcomes that are pending or will never be known are missing cases.
         """
-        return rate_of(self.bad, self.known, error, missing=self.pending)
+        return rate_of(self.bad, self.known, error, missing=self.accepted - self.known)
 
     @property
     def range(self) -> tuple[float, float]:
