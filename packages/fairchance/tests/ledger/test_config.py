@@ -12,12 +12,13 @@ from typer.testing import CliRunner
 import fairchance as fc
 from fairchance.cli.app import app
 from fairchance.core.limits import Above, Below, Limited, OneOf
+from fairchance.core.sizes import read_toml
 from fairchance.errors import InputError
 from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.ledger import Program, verify
 from fairchance.ledger.config import Labels, Roles, example_config, read_config
 from fairchance.methods.options import CLASSIFIERS, LIMITS
-from hostile_toml import NESTED
+from hostile_toml import DOTTED, MANY_DOTS, NESTED
 from sentences import one_sentence
 
 NEEDED = """
@@ -358,6 +359,24 @@ def test_nested_values_are_refused(tmp_path, text):
     (tmp_path / "p.toml").write_text(text)
     with pytest.raises(InputError, match="20"):
         read_config(tmp_path / "p.toml")
+
+
+@pytest.mark.parametrize("text", DOTTED)
+def test_keys_of_many_parts_are_not_parsed(tmp_path, text, monkeypatch):
+    monkeypatch.setattr(tomllib, "loads", None)
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(InputError, match="20"):
+        read_config(tmp_path / "p.toml")
+
+
+def test_dots_outside_keys_are_no_parts(tmp_path):
+    (tmp_path / "p.toml").write_text(MANY_DOTS)
+    assert read_toml(tmp_path / "p.toml") == tomllib.loads(MANY_DOTS)
+
+
+def test_numbers_beyond_64_bits_are_refused(read):
+    refuses("64", read, classifier=f"seed = 0x{'f' * 5000}")
+    refuses("64", read, classifier=f"learner = [[-{2**63 + 1}]]")
 
 
 def test_a_long_configuration_is_refused(tmp_path):

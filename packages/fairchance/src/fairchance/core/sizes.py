@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import tomllib
 import zipfile
 from pathlib import Path
@@ -20,6 +21,17 @@ MOST_HEADER = 2**20  # bytes of its line of column names
 MOST_COLUMNS = 1_000  # of a table; the time of a constrained fit grows with their cube
 MOST_CONFIG = 2**20  # bytes of a configuration
 MOST_NESTED = 20  # levels of its tables and lists
+
+_DEEP = f"it has more than {MOST_NESTED} values inside each other"
+# Strings and comments of TOML. What is not closed ends with the file or the line, so that a single
+# pass suffices for any text.
+_NO_KEYS = re.compile(
+    r"""
+    "{3}(?:[^\\]|\\.?)*?(?:"{3,5}|\Z) | '{3}.*?(?:'{3,5}|\Z)  # up to two quotes before the end
+    | "(?:[^"\\\n]|\\.?)*"? | '[^'\n]*'? | \#[^\n]*
+    """,
+    re.DOTALL | re.VERBOSE,
+)
 
 
 def check_unpacked(n: int, packed: int, name: str) -> None:
@@ -69,20 +81,31 @@ def read_toml(path: Path) -> dict[str, Any]:
     OSError
         If there is no such file.
     ValueError
-        If it is not TOML, too long, or nested too deeply.
+        If it is not TOML, too long, nested too deeply, or has a number beyond 64 bits.
     """
     with path.open("rb") as file:
         content = file.read(MOST_CONFIG + 1)
     if len(content) > MOST_CONFIG:
         raise ValueError(f"it has more than {MOST_CONFIG:,} bytes")
+    text = content.decode("utf-8-sig")
+    # For a key a.b.c the parser stores a, a.b and a.b.c: memory grows with the square of its parts.
+    parts = re.split(r"[][{}=,\n]", _NO_KEYS.sub("", text))
+    if any(part.count(".") > MOST_NESTED for part in parts):
+        raise ValueError(_DEEP)
     try:
-        read = tomllib.loads(content.decode("utf-8-sig"))
+        read = tomllib.loads(text)
     except RecursionError:
-        raise ValueError(f"it has more than {MOST_NESTED} values inside each other") from None
+        raise ValueError(_DEEP) from None
     level: list[Any] = [read]
     for _ in range(MOST_NESTED):
-        inside = (part.values() if isinstance(part, dict) else part for part in level)
-        level = [each for part in inside for each in part if isinstance(each, dict | list)]
+        inside = [
+            each for part in level for each in (part.values() if isinstance(part, dict) else part)
+        ]
+        if any(isinstance(each, int) and not -(2**63) <= each < 2**63 for each in inside):
+            raise ValueError(
+                "it has a whole number of more than 64 bits"
+            )  # Python may not print it
+        level = [each for each in inside if isinstance(each, dict | list)]
     if level:
-        raise ValueError(f"it has more than {MOST_NESTED} values inside each other")
+        raise ValueError(_DEEP)
     return read
