@@ -305,11 +305,14 @@ def test_standard_input(monkeypatch):
 # Writing
 
 
-RISKY = ("=", "+", "-", "@", "\t", "\r")
+RISKY = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+BREAKS = (";", "\r", "\n")  # where some spreadsheets begin a new cell, also inside quotes
 words = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=6)
+quotes, signs = st.sampled_from(["", "'", "''"]), st.sampled_from(RISKY)
 cells = st.one_of(
     words,
-    st.builds("{}{}{}".format, st.sampled_from(["", "'", "''"]), st.sampled_from(RISKY), words),
+    st.builds("{}{}{}".format, quotes, signs, words),
+    st.builds("{}{}{}{}{}".format, words, st.sampled_from(BREAKS), quotes, signs, words),
 )
 
 
@@ -325,8 +328,19 @@ def test_text_survives_a_round_trip_and_is_no_formula(tmp_path_factory, rows):
     with open(path, encoding="utf-8", newline="") as file:
         header, *cells = csv.reader(file)
     assert header == ["'=SUM(1)", "n"]
-    assert not any(cell.startswith(RISKY) for cell, _ in cells)
+    assert not any(part.startswith(RISKY) for cell, _ in cells for part in cell.split(";"))
     assert [int(number) for _, number in cells] == numbers
+
+
+@pytest.mark.parametrize("sign", RISKY)
+def test_no_formula_begins_inside_a_cell(sign, tmp_path):
+    path = str(tmp_path / "out.csv")
+    text = [f"{sign}1", f"x;{sign}1;'{sign}2", f"x\n{sign}1"]
+    write_table(pa.table({"t": text}), path)
+    with open(path, encoding="utf-8", newline="") as file:
+        _, *cells = csv.reader(file)
+    assert not any(part.startswith(RISKY) for (cell,) in cells for part in re.split("[;\n]", cell))
+    assert read_table(path, text=["t"])["t"].to_pylist() == text
 
 
 def test_only_text_gets_an_apostrophe(tmp_path):

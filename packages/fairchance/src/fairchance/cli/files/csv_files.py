@@ -3,10 +3,11 @@
 A file may have semicolons, tabs or bars between its values, if its first line has no comma. Then
 numbers may have decimal commas, if that is certain: ``1,5`` is, ``1,500`` alone may be 1500.
 
-Spreadsheets run cells that begin with ``= + - @``, a tab or a carriage return. In csv output such
-a cell of text gets an apostrophe in front, and reading removes it again: of one or more
-apostrophes before one of these characters, exactly one. So a file that is written and read again
-holds the same text; numbers are never changed.
+Spreadsheets run cells that begin with ``= + - @`` (or a full-width form), a tab or a carriage
+return, and some begin a new cell at a semicolon or a line end inside quotes. In csv output such
+text gets an apostrophe in front of the sign, and reading removes it again: of one or more
+apostrophes there, exactly one. So a file that is written and read again holds the same text;
+numbers are never changed.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from fairchance.extras import arrow
 __all__ = ["NUMBER", "csv_bytes", "first_line", "marked", "read_csv", "with_commas"]
 
 NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
-_RISKY = r"^'*[=+\-@\t\r]"  # cells that get an apostrophe
-_MARKED = r"^'('*[=+\-@\t\r])"
+_SIGNS = "[=+\\-@\t\r\uff0b\uff0d\uff1d\uff20]"
+_RISKY = rf"(^|[;\r\n])('*{_SIGNS})"  # where an apostrophe is put in between
+_MARKED = rf"(^|[;\r\n])'('*{_SIGNS})"
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
@@ -41,7 +43,7 @@ def read_csv(content: bytes, name: str, text: tuple[str, ...]) -> Any:
     ``text`` names columns that stay text, and ``name`` is used in messages.
     """
     table = _parsed(content, name, (*text, *(f"'{column}" for column in text)))
-    names = [re.sub(_MARKED, r"\1", column) for column in table.column_names]
+    names = [re.sub(_MARKED, r"\1\2", column) for column in table.column_names]
     return _without_marks(table.rename_columns(names))
 
 
@@ -187,7 +189,7 @@ def _without_marks(table: Any) -> Any:
     columns = table.columns
     for at, column in enumerate(columns):
         if pa.types.is_string(column.type):
-            plain = compute.replace_substring_regex(column, _MARKED, r"\1")
+            plain = compute.replace_substring_regex(column, _MARKED, r"\1\2")
             columns[at] = compute.if_else(
                 compute.equal(plain, ""), pa.scalar(None, pa.string()), plain
             )
@@ -195,14 +197,14 @@ def _without_marks(table: Any) -> Any:
 
 
 def marked(text: str) -> str:
-    """Return a cell of text with an apostrophe in front if a spreadsheet would run it.
+    """Return a cell of text with an apostrophe wherever a spreadsheet would begin a formula.
 
     Examples
     --------
-    >>> marked("=2+3"), marked("-5")
-    ("'=2+3", '-5')
+    >>> marked("=2+3"), marked("a;=2+3"), marked("-5")
+    ("'=2+3", "a;'=2+3", '-5')
     """
-    return f"'{text}" if re.match(_RISKY, text) and not re.match(NUMBER, text) else text
+    return text if re.match(NUMBER, text) else re.sub(_RISKY, r"\1'\2", text)
 
 
 def csv_bytes(table: Any, numbers: Iterable[str] = ()) -> bytes:
@@ -216,15 +218,14 @@ def csv_bytes(table: Any, numbers: Iterable[str] = ()) -> bytes:
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)  # noqa: PLW2901
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            risky = compute.match_substring_regex(column, _RISKY)
+            safe = compute.replace_substring_regex(column, _RISKY, r"\1'\2")
             if names[at] in plain:
                 number = compute.match_substring_regex(column, NUMBER)
-                risky = compute.and_not(risky, number)
-            quoted = compute.binary_join_element_wise(pa.scalar("'"), column, "")
-            column = compute.if_else(risky, quoted, column)  # noqa: PLW2901
+                safe = compute.if_else(number, column, safe)
+            column = safe  # noqa: PLW2901
         columns[at] = column
     names = compute.replace_substring_regex(
-        pa.array(names, pa.string()), f"({_RISKY})", r"'\1"
+        pa.array(names, pa.string()), _RISKY, r"\1'\2"
     ).to_pylist()
     sink = io.BytesIO()
     arrow("csv").write_csv(pa.Table.from_arrays(columns, names), sink)
