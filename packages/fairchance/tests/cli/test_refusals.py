@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import threading
 from pathlib import Path
 
@@ -80,6 +81,18 @@ def test_file_of_another_run_is_kept():
     assert names == {
         *("in.refused.csv", "in.2.refused.csv", "in.4.refused.csv", "no.csv", "no.2.csv")
     }
+
+
+def test_only_the_owner_can_read_refused_rows(monkeypatch):
+    modes, replace = [], os.replace
+
+    def watched(source, place):
+        modes.extend(Path(file).stat().st_mode & 0o777 for file in (source, place))
+        replace(source, place)
+
+    monkeypatch.setattr("fairchance.cli.files.tables.os.replace", watched)
+    path = refusals([0]).write("in.refused.csv")
+    assert [*modes, Path(path).stat().st_mode & 0o777] == [0o600] * 3
 
 
 def test_concurrent_runs_get_separate_files():

@@ -46,6 +46,7 @@ _PAGES = (".html", ".htm")
 _READ = (*_WRITTEN, ".xlsx")
 _SQLITE_FILES = ("-wal", "-shm", "-journal")  # endings of files that SQLite puts beside a database
 _ID = "id"  # the id column of files of decisions
+_PRIVATE = 0o600  # refused rows hold what the ledger holds, which has the same mode
 
 
 class Sent(NamedTuple):
@@ -362,7 +363,8 @@ def write_new_table(
     """Write a table like ``write_table`` without replacing a file; return the path.
 
     If another file has the name, the new one gets a number: ``may.refused.csv`` becomes
-    ``may.2.refused.csv``. A file that has the same content already is kept.
+    ``may.2.refused.csv``. A file that has the same content already is kept. Only the owner can read
+    a new file.
 
     Parameters
     ----------
@@ -382,13 +384,13 @@ def write_new_table(
             if place.absolute() in used:
                 continue
             try:
-                place.touch(exist_ok=False)  # reserves the name against other processes
+                place.touch(_PRIVATE, exist_ok=False)  # reserves the name against other processes
             except FileExistsError:
                 if place.is_file() and place.read_bytes() == content:
                     return str(place)
                 continue
             try:
-                write_whole(content, place)
+                write_whole(content, place, _PRIVATE)
             except BaseException:
                 place.unlink(missing_ok=True)
                 raise
@@ -427,13 +429,13 @@ def _as_bytes(table: Any, path: str, numbers: Iterable[str]) -> bytes:
     return sink.getvalue()
 
 
-def write_whole(content: bytes, place: Path) -> None:
+def write_whole(content: bytes, place: Path, mode: int = 0o666) -> None:
     """Write a temporary file and rename it, so that an existing file stays until then."""
     handle, temporary = tempfile.mkstemp(dir=place.absolute().parent, prefix=f".{place.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.chmod(temporary, 0o666 & ~umask())
+        os.chmod(temporary, mode & ~umask())
         os.replace(temporary, place)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
