@@ -109,7 +109,10 @@ class Proof(ABC):
         difference: Callable[[PeopleRows], tuple[int, str] | None],
         compared: Bools | bool = True,
     ) -> None:
-        """If groups may not decide, give every applicant another one and decide again."""
+        """If groups may not decide, give every applicant another one and decide again.
+
+        Call it once the decisions are known to follow from the record.
+        """
         if entry.says["group_mode"] == "aware":
             return
         tried = np.zeros(len(people), np.bool_)
@@ -185,9 +188,10 @@ class ByPolicies(Proof):
         def by_other_groups(rows: PeopleRows) -> tuple[int, str] | None:
             return difference(replayer.twin().decide_by(policy, *shape.people(rows)))
 
-        self._try_groups(entry, self._values.exchanged(rows), rows, by_other_groups, drawn)
         decided = replayer.decide_by(policy, X, groups, ids)
+        # A false record differs with any groups, so it must not be taken for a use of groups.
         _refuse(entry, rows, difference(decided), _DIFFERS)
+        self._try_groups(entry, self._values.exchanged(rows), rows, by_other_groups, drawn)
         if decided.certified != says["certified"]:
             raise MismatchError(f"{describe(entry)}: certified {_DIFFERS}.")
         _check_reasons(entry, rows, shape, replayer, X, groups, recorded, known)
@@ -286,9 +290,11 @@ class ByLearning(Proof):
 
     def _apply(self, state: State, entry: Entry, facts: Facts) -> None:
         self._check_dropped()
+        before: Any = None
         if entry.kind == "batch":
             self.end()
-            self._check_groups(state, entry, facts)
+            if entry.says["group_mode"] != "aware":
+                before = copy.deepcopy(state.classifier)
         decided = state.apply(self._reader, entry)
         self._due = dict(_to_be_dropped(state.classifier, self._valid))
         if decided is None or facts.decisions is None or facts.people is None:
@@ -296,6 +302,8 @@ class ByLearning(Proof):
         recorded, people = facts.decisions, facts.people
         fold = fold_of(state.classifier, decided.ids)
         _refuse(entry, people, first_difference(recorded, decided, fold=fold), _DIFFERS)
+        if before is not None:
+            self._check_groups(before, state.shape, entry, people, recorded)
         X, groups, _ = state.shape.people(people)
         known = np.ones(len(people), np.bool_)
         args = state.shape, state.classifier, X, groups, recorded, known
@@ -338,14 +346,14 @@ class ByLearning(Proof):
         if name is not None:
             raise MismatchError(f"{describe(entry)}: its {name} {_DIFFERS}.")
 
-    def _check_groups(self, state: State, entry: Entry, facts: Facts) -> None:
-        people, recorded = facts.people, facts.decisions
-        if people is None or recorded is None:
-            return
+    def _check_groups(
+        self, before: Any, shape: Shape, entry: Entry, people: PeopleRows, recorded: DecisionRows
+    ) -> None:
+        """Decide a batch with other groups, by the classifier as it was before the batch."""
 
         def by_other_groups(rows: PeopleRows) -> tuple[int, str] | None:
-            X, groups, ids = state.shape.people(rows)
-            twin: Any = copy.deepcopy(state.classifier)
+            X, groups, ids = shape.people(rows)
+            twin: Any = copy.deepcopy(before)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LearningWarning)
                 decided = twin.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
