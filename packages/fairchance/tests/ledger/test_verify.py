@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 import shutil
 import sqlite3
@@ -17,9 +18,15 @@ from fairchance.errors import InputError, LedgerError
 from fairchance.ledger.base import Entry, Facts
 from fairchance.ledger.chain import Checkpoint
 from fairchance.ledger.program import Program
+from fairchance.ledger.replay import Allowed
 from fairchance.ledger.sql import SqlLedger, Writer
 from fairchance.ledger.summary import summarise
-from fairchance.ledger.verification.proofs import GroupTrial
+from fairchance.ledger.verification.proofs import (
+    ByLearning,
+    ByPolicies,
+    GroupTrial,
+    MismatchError,
+)
 from fairchance.ledger.verification.walk import verify
 from ledger_worlds import algorithm_1, certified, started
 
@@ -248,6 +255,34 @@ def test_groups_that_may_not_decide_do_not_decide(tmp_path, monkeypatch, mode):
     lying(monkeypatch, lambda header, facts: (header | {"group_mode": mode}, facts))
     program, _, _ = a_life(f"sqlite:///{tmp_path}/lying.db", algorithm_1())
     assert "depends on groups, which may not decide" in verify(program.ledger).problem
+
+
+@pytest.mark.parametrize("relearn", [False, True])
+def test_a_false_score_is_not_taken_for_a_use_of_groups(tmp_path, monkeypatch, relearn):
+    def lie(header, facts):
+        score = facts.decisions.score.copy()
+        score[3] += 0.01
+        return header, replace(facts, decisions=replace(facts.decisions, score=score))
+
+    lying(monkeypatch, lie)
+    blind = algorithm_1(group_mode="blind", strategy=None)
+    program, _, _ = a_life(f"sqlite:///{tmp_path}/x.db", blind)
+    with program.ledger.reading("main") as reader:
+        proof = (ByLearning if relearn else ByPolicies)(reader, Allowed())
+        with pytest.raises(MismatchError, match=r"the score of .* differs from the record"):
+            collections.deque(map(proof.step, reader.entries()))
+    assert proof.groups.n_rounds == 1  # the batch before was tried with other groups
+
+
+def test_a_checkpoint_names_its_program(whole, tmp_path):
+    url = damaged(whole, tmp_path, "INSERT INTO programs VALUES (2, 'other')")
+    with SqlLedger(url).reading("main") as reader:
+        kept = reader.head()
+    assert verify(url, checkpoint=kept).head == kept
+    with pytest.raises(InputError, match="other"):
+        verify(url, "other", checkpoint=kept)
+    with pytest.raises(LedgerError, match="third"):
+        verify(url, checkpoint=replace(kept, program="third"))
 
 
 def test_through_what_groups_may_decide(tmp_path):

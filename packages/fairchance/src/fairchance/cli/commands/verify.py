@@ -71,15 +71,17 @@ def verify(
         kept = None if checkpoint is None else _text_of(checkpoint)
         with progress("making every decision again", json):
             result = prove(url, program, checkpoint=kept, trusted=trusted or (), relearn=relearn)
-        named = result.ok and program is not None
-        others = [name for name in SqlLedger(url).programs() if name != program] if named else []
+        checked = result.head.program
+        others = (
+            [name for name in SqlLedger(url).programs() if name != checked] if result.ok else []
+        )
     if json:
         print_json(as_data(result) | {"other_programs": others})
     else:
         lines = in_words(result)
         if others:
             listed = ", ".join(map(repr, others))
-            text = f"Only the program {program!r} was checked; the ledger has {listed}"
+            text = f"Only the program {checked!r} was checked; the ledger has {listed}"
             lines.insert(-1, text)
         print_lines(lines)
     if not result.ok:

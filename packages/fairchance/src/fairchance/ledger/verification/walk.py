@@ -98,7 +98,8 @@ def verify(
     Parameters
     ----------
     ledger, program
-        The ledger or its URL, and the program to verify; None means the only one.
+        The ledger or its URL, and the program to verify; None means the checkpoint's, or the only
+        one.
     checkpoint
         An earlier end of the chain, as kept elsewhere, or its text: a chain that was rewritten
         cannot have the same hash there.
@@ -132,9 +133,10 @@ def verify(
     proofs: list[Proof] = []
     walk, problem, not_checked = None, None, None
     try:
-        program = ledger.named(program)
         if checkpoint is not None:
+            program = checkpoint.program if program is None else program
             _check_checkpoint(checkpoint, program)
+        program = ledger.named(program)
         with ledger.reading(program) as reader:
             allowed = Allowed(tuple(types), tuple(trusted))
             if reader.entry("policy", START) is None:
