@@ -10,7 +10,7 @@ import pytest
 from charts import HOSTILE, only_values_and_titles, rows_of
 from experiments.known_results import exact, make_results
 from fairchance.errors import InputError
-from fairchance.plot.marks import GREY
+from fairchance.plot.marks import is_grey
 from fairchance_lab import plot
 
 METHODS = ("plain", "no-exploration", "certified", "fair-clf", "own:first", "ceiling")
@@ -114,11 +114,13 @@ def colours_of(chart):
 
 
 def test_four_methods_have_colours_of_their_own_and_can_be_chosen(results, drawn):
-    named = {name: c for name, c in colours_of(drawn["fdr"]).items() if c != GREY}
+    found = colours_of(drawn["fdr"])
+    assert len(found) == len(set(found.values()))
+    named = {name: c for name, c in found.items() if not is_grey(c)}
     assert len(named) == len(set(named.values())) == 4
     assert f"{HOSTILE}, ceiling" in named
     mine = colours_of(plot.metric(results, "revenue", highlight=["own:first"]))
-    assert [c for c in mine.values() if c != GREY] == [mine[f"{HOSTILE}, own:first"]]
+    assert [c for c in mine.values() if not is_grey(c)] == [mine[f"{HOSTILE}, own:first"]]
     for wrong in (["nobody"], METHODS[:5]):
         with pytest.raises(InputError, match=wrong[0]):
             plot.metric(results, "revenue", highlight=wrong)

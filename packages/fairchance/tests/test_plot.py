@@ -137,7 +137,24 @@ def summary(n_rounds, group=None):
     ]
     groups = [SimpleNamespace(attribute=group, group=group, error=WHOLE, **numbers)]
     promise = SimpleNamespace(alpha=0.15, utility=fc.Revenue(200, 500))
-    return SimpleNamespace(promise=promise, rounds=rounds, groups=groups)
+    return SimpleNamespace(promise=promise, rounds=rounds, groups=groups, currency="EUR")
+
+
+def test_axes_show_intervals_whole(played):
+    rounds = plot.rounds(played[0])
+    groups = plot.groups(played[0])
+    for chart, at, along in ((rounds, 1, "y"), (groups, 0, "x"), (groups, 1, "x")):
+        shown = chart.to_dict()
+        layers = shown["vconcat"][at]["layer"]
+        (rule,) = (one for one in layers if one["encoding"].get(along, {}).get("field") == "low")
+        data = rule.get("data", shown["vconcat"][at].get("data"))
+        highest = max(row["high"] for row in shown["datasets"][data["name"]])
+        assert rule["encoding"][along]["scale"]["domain"][1] > highest
+
+
+def test_money_has_its_currency():
+    for draw in (plot.trade_off, plot.curve):
+        assert "(EUR)" in json.dumps(draw(summary(2)).to_dict())
 
 
 def test_500_rounds_are_shown_in_spans():

@@ -16,7 +16,6 @@ from fairchance.errors import InputError
 from fairchance.plot.marks import (
     BLUE,
     GREEN,
-    GREY,
     MISTAKES,
     MOST_GROUPS,
     NUMBER,
@@ -30,6 +29,7 @@ from fairchance.plot.marks import (
     draw_dots,
     draw_lines,
     draw_points,
+    is_grey,
     short_names,
     stacked,
 )
@@ -45,6 +45,7 @@ __all__ = ["by_setting", "certificate", "compare", "coverage", "curve", "groups"
 __all__ += ["rounds", "trade_off"]
 
 _COLOURS = (GREEN, BLUE, RED, PURPLE)
+_SHADES = (90, 190)  # of grey, as dark and as light as pages of both colours allow
 _MOST_LABELS = 8  # points with a name each; of more, only the coloured ones and the worst have one
 _TITLES = {
     "revenue": "Earned in each round",
@@ -90,10 +91,10 @@ def trade_off(results: Results, *, highlight: Sequence[str] | None = None) -> Ch
     rows, title, form = _standings(found, _labels(results))
     worst, short = found.worst and found.worst.method, short_names(colours)
     for row in rows:
-        shown = colours[row["name"]] != GREY or row["method"] == worst
+        shown = not is_grey(colours[row["name"]]) or row["method"] == worst
         shown = shown or len(rows) <= _MOST_LABELS
         row["label"] = short[row["name"]] if shown else None
-    rows.sort(key=lambda row: colours[row["name"]] != GREY)  # grey points below
+    rows.sort(key=lambda row: not is_grey(colours[row["name"]]))  # grey points below
     return draw_points("Earned against mistakes", rows, colours, title, form, found.alpha)
 
 
@@ -154,7 +155,7 @@ def groups(results: Results, *, highlight: Sequence[str] | None = None) -> Chart
     Only the highlighted methods are shown, with 95 % intervals.
     """
     charts = []
-    colours = {name: c for name, c in _colours(results, highlight).items() if c != GREY}
+    colours = {name: c for name, c in _colours(results, highlight).items() if not is_grey(c)}
     for name in ("selection_rate", "false_discovery_rate", "true_positive_rate"):
         estimate = tables.summary(results, f"pooled_{name}").estimate[results.main]
         rows = [
@@ -214,7 +215,7 @@ def _records(results: Results, method: str | None) -> dict[Any, list[CertifiedRo
 
 
 def _colours(results: Results, highlight: Sequence[str] | None) -> dict[str, str]:
-    """Return the colour of each method by its label: at most four have one, others are grey.
+    """Return the colour of each method by its label: at most four have one, others a shade of grey.
 
     Without ``highlight`` these are the best method with certificates, the best, the best that does
     not explore, and the yardstick; if some of them are the same or missing, the worst and those
@@ -233,7 +234,9 @@ def _colours(results: Results, highlight: Sequence[str] | None) -> dict[str, str
             f"{', '.join(highlight)}."
         )
     chosen = {labels[name]: c for name, c in zip(highlight, _COLOURS, strict=False)}
-    return chosen | {label: GREY for label in labels.values() if label not in chosen}
+    others = [label for label in labels.values() if label not in chosen]
+    shades = np.linspace(*_SHADES, len(others)).round().astype(int).tolist()
+    return chosen | {n: f"#{3 * f'{shade:02x}'}" for n, shade in zip(others, shades, strict=True)}
 
 
 def _labels(results: Results) -> dict[str, str]:

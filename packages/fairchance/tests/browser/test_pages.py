@@ -34,6 +34,14 @@ def test_reports_with_hostile_names(browser, tmp_path, report):
     assert problems(browser, report(tmp_path, hostile)) == {}
 
 
+def test_tables_of_a_program_fit_a_desktop(browser, tmp_path):
+    wide = "es => es.filter(e => e.scrollWidth > e.clientWidth).map(e => e.ariaLabel)"
+    with browser.new_page(viewport={"width": 1280, "height": 900}) as page:
+        page.goto(program_report(tmp_path, plain).as_uri())
+        page.locator("details").evaluate_all("es => es.forEach(e => (e.open = true))")
+        assert page.locator(".scroll").evaluate_all(wide) == []
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("spell", [plain, in_javascript])
 @pytest.mark.parametrize("report", [program_report, audit_report])

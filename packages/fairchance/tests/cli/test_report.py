@@ -130,6 +130,13 @@ def test_the_verdict_is_that_of_status(lender, hostile_lender):
     assert lender.light == worst_light(checks)
 
 
+def test_checks_in_order_are_one_line(lender):
+    """However many groups there are; what needs attention has a line each."""
+    parts = sections(lender)["attention"].parts
+    assert not any(isinstance(part, PageTable) for part in parts)
+    assert sum(isinstance(part, str) for part in parts) == 2
+
+
 def test_groups_above_the_bound_are_named(hostile_lender):
     groups = summarise(hostile_lender[1].ledger).groups
     worst = replace(groups[0], outcomes=Outcomes(100, 100, 0, 0))

@@ -234,7 +234,7 @@ def group_audit(audit: Any) -> Chart:
         if rows:
             points = " (points)" if measure == "calibration" else ""  # a difference of shares
             title = f"{MEASURES[measure].capitalize()}, by {attribute}{points}"
-            charts.append(draw_dots(title, rows, used_colours(colours, rows), form, whole=True))
+            charts.append(draw_dots(title, rows, used_colours(colours, rows), form))
     if not charts:
         raise InputError("the log has no groups that could be compared; name their columns.")
     return stacked(charts, [row.group for row in of_groups])

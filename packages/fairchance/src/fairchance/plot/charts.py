@@ -34,6 +34,7 @@ from fairchance.plot.marks import (
     interval_tips,
     layered,
     over_rounds,
+    per_applicant,
     scaled,
     stacked,
     tooltip,
@@ -52,9 +53,10 @@ def rounds(x: Any) -> Chart:
     rows = [row | {"sure": row["accepted"] - row["explored"]} for row in run.spans]
     parts = {"accepted for sure": ("sure", BLUE), "explored": ("explored", ORANGE)}
     accepted = draw_bars("Accepted, share of applicants", rows, parts, "people")
-    up = scaled(axis_ends([*(row["value"] for row in rows), run.alpha], zero=True), PERCENT)
     names = ("name", "round", "rounds", "value", "low", "high", "k", "of")
     known = [{name: row[name] for name in names} for row in rows if row["of"]]
+    ends = axis_ends([*(row["high"] for row in known), run.alpha], zero=True)
+    up = scaled([0.0, min(1.02, ends[1])], PERCENT)
     title, used = "Mistakes: bad among known outcomes", used_colours(STATUS, known)
     look, chosen = coloured(title, used, legend=len(used) > 1)
     x_axis = alt.X("round", **over_rounds(rows[0]["from"], rows[-1]["to"]))
@@ -93,7 +95,7 @@ def trade_off(x: Any) -> Chart:
         row |= {"y": earned / span["people"], "tip": f"{name}: {span['of']} outcomes known"}
         row["name"] = INCOMPLETE if span["pending"] else span["name"]
         rows.append(row | {"label": name if span in (known[0], known[-1]) else None})
-    y_title, form = ("Earned per applicant", NUMBER) if gain else ("Accepted", PERCENT)
+    y_title, form = (per_applicant(run.currency), NUMBER) if gain else ("Accepted", PERCENT)
     title = "Earned and mistakes, round by round"
     return draw_points(title, rows, used_colours(STATUS, rows), y_title, form, run.alpha)
 
@@ -142,7 +144,7 @@ def certificate(x: Any) -> Chart:
 def curve(x: Any) -> Chart:
     """Draw what the certified rule of the last round would earn at other bounds than α."""
     run = _certified(x)
-    return draw_curves(run.records, run.alpha)
+    return draw_curves(run.records, run.alpha, run.currency)
 
 
 def _certified(x: Any) -> RunRows:

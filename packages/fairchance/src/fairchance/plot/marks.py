@@ -58,8 +58,10 @@ __all__ = [
     "draw_lines",
     "draw_points",
     "interval_tips",
+    "is_grey",
     "layered",
     "over_rounds",
+    "per_applicant",
     "scaled",
     "short_names",
     "stacked",
@@ -80,6 +82,11 @@ _LINE = 15  # pixels of a line of text
 _NAMES = 240  # pixels for names of rows
 _MOST_HOVERED = 12  # values in one tooltip
 _FROZEN, _AGAIN = "ranking frozen", "tests began again"
+
+
+def is_grey(colour: str) -> bool:
+    """Return whether a colour such as "#8c8c8c" is a shade of grey."""
+    return colour[1:3] == colour[3:5] == colour[5:7]
 
 
 def data(rows: Iterable[Row]) -> Any:
@@ -179,6 +186,11 @@ def interval_tips(form: str) -> Row:
     return {"low": ("interval from", form), "high": ("to", form)}
 
 
+def per_applicant(currency: str) -> str:
+    """Return the title of what was earned."""
+    return f"Earned per applicant{f' ({currency})' if currency else ''}"
+
+
 def alpha_text(alpha: float | None) -> str:
     """Return the name of a line at α."""
     return "" if alpha is None else f"α = {percent(alpha)}"
@@ -246,7 +258,7 @@ def draw_lines(
     Rows have a ``name`` and the lists ``x``, ``value``, ``low`` and ``high``; ``bound`` is a name
     and its value at each x. A click in the legend isolates a line and shows its interval.
     """
-    rows = [row | {"named": colours[row["name"]] != GREY} for row in rows]
+    rows = [row | {"named": not is_grey(colours[row["name"]])} for row in rows]
     rows.sort(key=lambda row: bool(row["named"]))  # grey lines below
     short, at = short_names(colours), rows[0]["x"]
     longest = max((len(short[row["name"]]) for row in rows if row["named"]), default=0)
@@ -319,8 +331,13 @@ def draw_points(
     Those with a ``label`` show it, with their intervals if they have any.
     """
     rows = list(rows)
-    low, high = axis_ends([*(row["x"] for row in rows), alpha])
-    xs, ys = [max(0.0, low), high], axis_ends(row["y"] for row in rows)
+    shown = {axis: [row[axis] for row in rows] for axis in "xy"}
+    for row in rows:
+        if row.get("label") and "y_low" in row:
+            for axis, values in shown.items():
+                values += [row[f"{axis}_low"], row[f"{axis}_high"]]
+    low, high = axis_ends([*shown["x"], alpha])
+    xs, ys = [max(0.0, low), high], axis_ends(shown["y"])
     across, up = scaled(xs, PERCENT, MISTAKES), scaled(ys, form, y_title)
     x, y = alt.X("x", **across), alt.Y("y", **up)
     look, chosen = coloured(title, colours, legend=len(colours) > 1)
@@ -359,19 +376,10 @@ def draw_dots(
     colours: Mapping[str, str],
     form: str,
     alpha: float | None = None,
-    *,
-    whole: bool = False,
 ) -> Chart:
-    """Draw a point with its interval for each row, beside its name ``row``; ``name`` colours it.
-
-    Intervals of few repetitions can be so wide that they would leave no room for the points; they
-    are cut unless they are to be shown ``whole``.
-    """
+    """Draw a point with its interval for each row, beside its name ``row``; ``name`` colours it."""
     known = [row["value"] for row in rows if rounded(row["value"]) is not None] or [0.0]
     ends = [v for row in rows for v in (row["low"], row["high"]) if rounded(v) is not None]
-    if not whole:
-        most = max(known) - min(known) or abs(max(known)) or 1.0
-        ends = [min(max(v, min(known) - most), max(known) + most) for v in ends]
     low, high = axis_ends([*known, *ends, alpha], zero=form == PERCENT)
     if form == PERCENT and max(known) <= 1:
         high = min(1.02, high)
@@ -483,7 +491,9 @@ def _ladder(title: str, records: Sequence[CertifiedRound], last: Sequence[Certif
 
 
 def draw_curves(
-    records_by_group: Mapping[Any, Sequence[CertifiedRound]], alpha: float | None
+    records_by_group: Mapping[Any, Sequence[CertifiedRound]],
+    alpha: float | None,
+    currency: str = "",
 ) -> Chart:
     """Draw what the certified rule of the last round would earn at other bounds than α."""
     colours = {"certified": GREEN, "only estimated": ORANGE}
@@ -501,7 +511,8 @@ def draw_curves(
         base = data(rows).encode(x=alt.X("bound", **across), y=alt.Y("earned", **up))
         tips = {"share": ("accepted for sure", PERCENT), "earned": ("earned", NUMBER)}
         tips["estimated_fdr"] = ("estimated mistakes", PERCENT)
-        title = "Earned per applicant at other bounds" + ("" if group is None else f", {group}")
+        title = f"{per_applicant(currency)} at other bounds"
+        title += "" if group is None else f", {group}"
         used = used_colours(colours, rows)
         look, chosen = coloured(title, used, legend=len(used) > 1)
         charts.append(

@@ -35,6 +35,7 @@ class RunRows:
     records: dict[str | None, list[CertifiedRound]]
     alpha: float | None
     utility: Utility | None
+    currency: str = ""
 
     @property
     def spans(self) -> list[Row]:
@@ -122,7 +123,8 @@ def _of_summary(summary: Any) -> RunRows:
         if one.group is not None
     ]
     by_group = _by_group(one.records for one in summary.rounds)
-    return RunRows(rounds, groups, by_group, summary.promise.alpha, summary.promise.utility)
+    promise = summary.promise
+    return RunRows(rounds, groups, by_group, promise.alpha, promise.utility, summary.currency)
 
 
 def _promised(records: Sequence[Any]) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -56,7 +56,7 @@ __all__ = ["certificate_section", "program_page", "settings_section", "write_pro
 
 Cell = str | tuple[str, str]
 _BECAME = ("Good", "Bad", "Never known", "Pending")
-_OPTIONAL = ("α exploited", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
+_OPTIONAL = ("Never known", "α exploited", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
 _MOST_REASONS = 10
 _SECRET = ("random_state",)  # it determines who will be drawn
 
@@ -126,6 +126,7 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
         yield Card("Accepted", share, "of applicants. The program has no utility, so no earnings.")
     else:
         known = f"from {counted(outcomes.known, 'known outcome')}, compared with rejecting all."
+        known += "" if summary.currency else " The program names no currency."
         yield Card("Earned", _earned(summary, outcomes), known)
     pending, n_late = summary.waiting(), summary.waiting(late).n
     text = (
@@ -183,21 +184,32 @@ def _earned(summary: Summary, outcomes: Outcomes) -> str:
 def _attention(checks: Sequence[Check]) -> Section:
     """Return what was found, the worst first, and what is in order."""
     lights, found = Counter(c.light for c in checks), [c for c in checks if c.light != "green"]
-    rows = [(c.question, check_text(c)) for c in checks if c.light == "green"]
+    right = Counter(c.question for c in checks if c.light == "green")
     note = (
         "Red: chance cannot explain that the bound is broken. Amber: the estimate is on the wrong "
         "side, or there is another reason to look. All intervals are right at all times, with a "
         "probability of 95 % for each question."
     )
-    in_order = PageTable("In order", "", ["Question", "Answer"], rows, prose=[1])
     brief = f"Nothing: {counted(len(checks), 'check')} in order."
     if found:
         counts = ", ".join(f"{lights[light]} {light}" for light in LIGHTS if lights[light])
         brief = f"{counts}. {check_words(found[0]).finding}"
     sentences = [f"{c.light.capitalize()}: {check_text(c)}" for c in found]
     parts: list[Part] = [sentences, note] if found else [note]
-    parts += [in_order] if rows else []
+    if right:
+        listed = ", ".join(f"{question} {n}" for question, n in right.items())
+        n = counted(right.total(), "check")
+        parts.append(f"In order: {n} ({listed}). Their numbers are in the tables below.")
     return Section("attention", "What needs attention", brief, parts)
+
+
+def _table(
+    title: str, note: str, titles: Iterable[str], rows: Iterable[Sequence[Cell]]
+) -> PageTable:
+    """Return a table without the optional columns that say nothing, so that it fits a screen."""
+    columns = dict(zip(titles, zip(*rows, strict=True), strict=True))
+    shown = {t: c for t, c in columns.items() if t not in _OPTIONAL or set(c) - {"–", "0"}}
+    return PageTable(title, note, list(shown), list(zip(*shown.values(), strict=True)))
 
 
 def _cell(rate: Rate) -> Cell:
@@ -213,7 +225,6 @@ def _became(outcomes: Outcomes) -> list[str]:
 def _rounds(summary: Summary) -> Section:
     runs = [summary.rounds[span] for span in plot.spans(len(summary.rounds))]
     columns = _round_columns(summary, runs)
-    rows = list(zip(*columns.values(), strict=True))
     last = summary.rounds[-1]
     brief = (
         f"{len(summary.rounds):,}, the last on {date(last.at)}: {last.n_accepted:,} of "
@@ -221,7 +232,7 @@ def _rounds(summary: Summary) -> Section:
     )
     parts: list[Part] = [
         Figure("figure-rounds", plot.rounds(summary), "Who was accepted, and how many were bad."),
-        PageTable("Rounds", "", list(columns), rows),
+        _table("Rounds", "", columns, zip(*columns.values(), strict=True)),
         Figure("figure-outcomes", plot.outcomes(summary), "What became of accepted applicants."),
         _outcome_table(summary),
     ]
@@ -231,14 +242,14 @@ def _rounds(summary: Summary) -> Section:
 def _round_columns(
     summary: Summary, runs: Sequence[Sequence[RoundSummary]]
 ) -> dict[str, Sequence[Cell]]:
-    """Return the columns that say something by title, with a cell for each run of rounds."""
+    """Return columns by title, with a cell for each run of rounds."""
     last = [run[-1] for run in runs]
     outcomes = [Outcomes.sum(row.outcomes for row in run) for run in runs]
 
     def totals(name: str) -> list[str]:
         return [f"{sum(getattr(row, name) for row in run):,}" for run in runs]
 
-    columns: dict[str, Sequence[Cell]] = {
+    return {
         "Round": [_span(run) for run in runs],
         "Applied": totals("n_people"),
         "Accepted": totals("n_accepted"),
@@ -254,7 +265,6 @@ def _round_columns(
         "By hand": totals("n_by_hand"),
         "Batch": [run[0].batch if len(run) == 1 else "–" for run in runs],
     }
-    return {t: c for t, c in columns.items() if t not in _OPTIONAL or set(c) - {"–", "0"}}
 
 
 def _span(run: Sequence[RoundSummary]) -> str:
@@ -285,7 +295,7 @@ def _outcome_table(summary: Summary) -> PageTable:
         )
     ]
     titles = ["Applicants", "Accepted", *_BECAME, "Mistakes", "If the rest is good", "If bad"]
-    return PageTable("Outcomes so far", CAUTION, [*titles, "Earned"], rows)
+    return _table("Outcomes so far", CAUTION, [*titles, "Earned"], rows)
 
 
 def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
@@ -317,7 +327,7 @@ def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
             for group in summary.groups
             if group.attribute == attribute
         ]
-        parts.append(PageTable(f"Groups by {attribute}", note, titles, rows))
+        parts.append(_table(f"Groups by {attribute}", note, titles, rows))
     return Section("groups", "Groups", f"{card.value} {card.text}", parts)
 
 
@@ -392,7 +402,8 @@ def _group_name(group: Any) -> str:
 
 
 def _exploration(summary: Summary, checks: Sequence[Check]) -> Section:
-    found = [check_text(c) for c in checks if c.question == "exploration"]
+    mine = [c for c in checks if c.question == "exploration"]
+    found = [check_text(c) for c in mine if c.light != "green" or not c.group]
     caption = "How many applicants are known well enough, and how many were explored."
     drawn = Figure("figure-coverage", plot.coverage(summary), caption)
     return Section("exploration", "Exploration", found[0], [found, drawn])
