@@ -132,7 +132,7 @@ def summary(n_rounds, group=None):
         curve=tuple(fc.CurvePoint(bound, 0.4, 7.0, 0.1, bound < 0.2) for bound in (0.1, 0.2)),
     )
     rounds = [
-        SimpleNamespace(round=t, records=(replace(record, round=t),), **numbers)
+        SimpleNamespace(round=t, records=(replace(record, round=t),), withdrawn=(), **numbers)
         for t in range(1, n_rounds + 1)
     ]
     groups = [SimpleNamespace(attribute=group, group=group, error=WHOLE, **numbers)]

@@ -383,13 +383,14 @@ def test_named_values_are_missing():
 
 
 def test_what_init_prints(golden):
-    """Words in a column of numbers, mostly bad outcomes, no patience."""
+    """Words in a column of numbers, mostly bad outcomes, no patience and no maturity."""
     table = of_outcomes(20, 80)
     age = ["?" if i % 10 == 0 else str(value) for i, value in enumerate(table["age"].to_pylist())]
     write(table.set_column(3, "age", pa.array(age)))
-    config = re.sub(r"^patience = .*$", "", example_config(), flags=re.MULTILINE)
+    config = re.sub(r"^(patience|maturity) = .*$", "", example_config(), flags=re.MULTILINE)
     notes = init(config, "history.csv", "--check")["notes"]
-    assert [note["code"] for note in notes] == ["mostly_bad", "missing_value", "no_patience"]
+    codes = ["mostly_bad", "missing_value", "no_patience", "final_at_once"]
+    assert [note["code"] for note in notes] == codes
     start = f"init --ledger {URL} --config program.toml history.csv"
     golden("init", transcript("init --example -o mine.toml", f"{start} --check", start, start))
 
@@ -465,6 +466,15 @@ def test_check_raises_what_init_raises(tmp_path):
         names = {path.name for path in tmp_path.iterdir()}
         assert checked["error"]["code"] == tried["error"]["code"]
         assert "lender.db" not in names
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"), [("", True), ("maturity = 0", False), ("maturity = 4", False)]
+)
+def test_init_asks_for_a_maturity(line, asked):
+    config = re.sub(r"^maturity = .*$", line, example_config(), flags=re.MULTILINE)
+    notes = init(config, write(history(100)[0]), "--check")["notes"]
+    assert [note["code"] for note in notes] == ["final_at_once"] * asked
 
 
 @pytest.mark.parametrize(

@@ -13,14 +13,23 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fairchance as fc
+from cli.calls import call
+from fairchance.cli.pages.page import PageTable
+from fairchance.cli.pages.program import program_page
 from fairchance.errors import InputError, LearningWarning
 from fairchance.ledger.base import Facts, to_json
+from fairchance.ledger.health import check_health, find_check
 from fairchance.ledger.program import Program
 from fairchance.ledger.sql import Writer
+from fairchance.ledger.summary import read_details
 from fairchance.ledger.verification.walk import verify
 from fairchance.methods.algorithm1.learning import Learned
 from fairchance.methods.certified.ladder import Ladder
 from fairchance.methods.storage import loads
+from fairchance.plot.rows import WITHDRAWN, read_run
+from fairchance.words.checks import promise_word
+from fairchance.words.rounds import assumed, sentence
+from fairchance.words.rounds import withdrawn as withdrawn_words
 from ledger.lived_programs import entries, lived, proved
 from ledger_worlds import algorithm_1, certified, started
 
@@ -191,11 +200,9 @@ def test_ladders_are_stored_once(reached):
         assert ladder.n_tested == 0  # as frozen, before any evidence
 
 
-def test_a_dropped_certificate_is_recorded(copied):
-    program = copied
-    granted = [one.key for one, _ in entries(program, "certificate")]
-    assert granted
-    batch, facts = entries(program, "batch")[-3]
+def correct_one(program, number):
+    """Correct the first known outcome of a round, which had been tested."""
+    batch, facts = entries(program, "batch")[number - 1]
     yes = np.array(facts.people.applications, np.int64)[facts.decisions.accepted]
     states = {
         person: state
@@ -203,8 +210,15 @@ def test_a_dropped_certificate_is_recorded(copied):
         for person, state in zip(one.outcomes.persons, one.outcomes.states, strict=True)
     }
     first = batch.says["rows"]["first"] + int(np.flatnonzero(facts.decisions.accepted)[0])
-    with pytest.warns(LearningWarning, match="testing begins again with round 9"):
+    with pytest.warns(LearningWarning, match="round 9"):
         program.observe(yes[:1], [0 if states[first] == "good" else 1])
+
+
+def test_a_dropped_certificate_is_recorded(copied):
+    program = copied
+    granted = [one.key for one, _ in entries(program, "certificate")]
+    assert granted
+    correct_one(program, 6)
     assert program.classifier._engines[0].stage.restarts == 1
     dropped, _ = entries(program, "certificate")[-1]
     assert dropped.says["what"] == "dropped"
@@ -293,3 +307,35 @@ def test_a_missing_certificate_is_detected(place, monkeypatch):
     assert verify(program.ledger).ok
     found = verify(program.ledger, relearn=True)
     assert "was reached and is not recorded" in found.problem
+
+
+def test_rounds_that_were_certified_on_a_corrected_outcome_are_withdrawn(copied, tmp_path):
+    """Each round's outcomes are known before the next one, so rounds 7 and 8 rest on round 6."""
+    before = [row.round for row in copied.summary().rounds if row.certified]
+    assert {7, 8} <= {*before}
+    correct_one(copied, 6)
+    summary = copied.summary()
+    withdrawn = {row.round: row.withdrawn for row in summary.rounds if row.withdrawn}
+    assert withdrawn == {7: (None,), 8: (None,)}
+    assert [row.round for row in summary.rounds if row.certified] == before
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    status = json.loads(call("status", url, "--json").stdout)
+    assert status["withdrawn_rounds"] == [7, 8]
+    assert status["certified_rounds"] == [number for number in before if number < 7]
+    assert status["rounds"][-1]["withdrawn"] == [None]
+    (check,) = (one for one in status["checks"] if one["question"] == "certificate")
+    assert check["facts"]["dropped"]["withdrawn"] == [7, 8]
+    assert promise_word(find_check(check_health(summary), "certificate")) == "no longer"
+    said = sentence(withdrawn_words([7, 8]))
+    page = program_page(summary, read_details(copied.ledger, summary), 180.0)
+    (told,) = (one for one in page.sections if one.id == "certificate")
+    assert said in told.parts
+    assert sentence(assumed(0)) in told.parts
+    parts = (part for section in page.sections for part in section.parts)
+    (rounds,) = (p for p in parts if isinstance(p, PageTable) and p.title == "Rounds")
+    shown = [*rounds.titles].index("Certified")
+    assert [row[shown] for row in rounds.rows][-2:] == ["withdrawn"] * 2
+    assert [row["name"] for row in read_run(summary).spans][-2:] == [WITHDRAWN] * 2
+    assert call("audit", url, "-o", tmp_path / "pack").exit_code == 0
+    assert said in (tmp_path / "pack" / "model_card.txt").read_text()
+    assert sentence(assumed(0)) in (tmp_path / "pack" / "model_card.txt").read_text()

@@ -113,7 +113,8 @@ def _card(audited: Audited) -> Iterator[str]:
     )
     yield from _section("Settings", _rows(settings_section(summary, audited.details).parts))
     certified = certificate_section(summary)
-    lines = [certified.brief, *_rows(certified.parts)] if certified.parts else ["None."]
+    said = [part for part in certified.parts if isinstance(part, str)]
+    lines = [certified.brief, *said, *_rows(certified.parts)] if certified.parts else ["None."]
     yield from _section("Certificates", lines)
     yield from _section(
         "Performance, with intervals at all times or bounds",

@@ -229,7 +229,7 @@ def _certificate(summary: Summary) -> Iterator[Check]:
         return
     last, records = summary.rounds[-1], summary.ladders()
     run = [*takewhile(lambda row: row.certified == last.certified, reversed(summary.rounds))]
-    n = sum(row.certified for row in summary.rounds)
+    n = sum(row.stands for row in summary.rounds)
     facts: dict[str, Any] = {"round": last.round, "since": run[-1].round, "n_certified": n}
     if not records:
         own = all(one.calibrated for one in last.records if isinstance(one, Round))
@@ -249,7 +249,7 @@ def _certificate(summary: Summary) -> Iterator[Check]:
     if dropped:
         finding, facts = "dropped", facts | {"dropped": dropped}
     yield Check("certificate", finding, "amber" if pilots or dropped else "green", facts=facts)
-    certified = Outcomes.sum(row.outcomes for row in summary.rounds if row.certified)
+    certified = Outcomes.sum(row.outcomes for row in summary.rounds if row.stands)
     if certified.known and summary.promise.alpha is not None:
         alpha, rate = summary.promise.alpha, certified.mistakes()
         yield _bad("certified rounds", "", rate, alpha)
@@ -274,7 +274,9 @@ def _dropped(summary: Summary) -> dict[str, Any]:
         return {}
     last = dropped[-1]
     why, number = last.says["why"], last.says["round"]
-    return {"times": len(dropped), "why": why, "round": number, "entry": last.entry}
+    withdrawn = [row.round for row in summary.rounds if row.withdrawn]
+    facts = {"times": len(dropped), "why": why, "round": number, "entry": last.entry}
+    return facts | {"withdrawn": withdrawn}
 
 
 def _waiting(summary: Summary) -> Iterator[tuple[NextTested, bool]]:

@@ -196,6 +196,9 @@ class RoundSummary:
     held_up
         Certificates whose tests were held up when the round was decided, so that ``decide`` warned:
         the group, as records name it, and the round whose outcomes were missing.
+    withdrawn
+        Certificates of the round that rest on an outcome that was corrected later, so that nothing
+        is promised: the names of their groups, None for the one of all applicants.
     """
 
     round: int
@@ -220,6 +223,12 @@ class RoundSummary:
     awaited: int
     awaited_by_group: dict[str, int]
     held_up: tuple[dict[str, Any], ...]
+    withdrawn: tuple[str | None, ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether the round is certified, and no certificate of it was withdrawn."""
+        return self.certified and not self.withdrawn
 
     @property
     def n_accepted(self) -> int:
@@ -598,8 +607,12 @@ def summary_of(
         for kind in ("outcomes", "correction")
         for entry in reader.entries(since, kind=kind)
     }
+    withdrawn = _withdrawn(reader, summary)
     return replace(
         summary,
+        rounds=tuple(
+            replace(row, withdrawn=tuple(withdrawn.get(row.round, ()))) for row in summary.rounds
+        ),
         awaited_ids=_awaited_ids(reader, summary),
         unlike_outcomes={
             number: says["unlike_expected"]
@@ -607,6 +620,63 @@ def summary_of(
             if "unlike_expected" in says
         },
     )
+
+
+def _withdrawn(reader: Reader, summary: Summary) -> dict[int, list[str | None]]:
+    """Return, by round, the groups whose certificates rest on outcomes that were corrected later.
+
+    A correction of a tested outcome drops the certificates of its tests. Rounds that they certified
+    may rest on the outcome if they were decided after it was recorded and its round was mature.
+    When its round entered the tests is not on the record, so a few more rounds may count.
+    """
+    maturity = summary.promise.maturity or 0
+    found: dict[int, list[str | None]] = {}
+    for change in summary.changes:
+        if change.says.get("what") != "dropped" or change.says["why"] != "correction":
+            continue
+        earlier = [one for one in summary.changes if one.entry < change.entry]
+        corrected = max((one.entry for one in earlier if one.kind == "correction"), default=0)
+        group = change.says.get("group")
+        decided = [
+            (row, record)
+            for row in summary.rounds
+            for record in row.certificates
+            if row.entry < corrected and record.group == group
+        ]
+        if not decided:  # not of this version
+            continue
+        began = decided[-1][1].tests_began
+        known = [one for one in _first_known(reader, corrected) if one[0] >= began]
+        for row, record in decided:
+            if (
+                record.status == "certified"
+                and record.tests_began == began
+                and any(t + maturity < row.round and entry < row.entry for t, entry in known)
+            ):
+                name = None if group is None else group_name(group)
+                found.setdefault(row.round, []).append(name)
+    return found
+
+
+def _first_known(reader: Reader, correction: int) -> list[tuple[int, int]]:
+    """Return the rounds of corrected outcomes, with the entries that first recorded them."""
+    persons = _persons(reader, next(reader.entries(correction - 1, kind="correction")))
+    found: dict[tuple[int, int], None] = {}
+    batches = [entry.says for entry in reader.entries(kind="batch")]
+    firsts = [says["rows"]["first"] for says in batches]
+    for entry in reader.entries(kind="outcomes"):
+        if entry.number < correction and persons.size:
+            known = np.isin(persons, _persons(reader, entry))
+            places = np.searchsorted(firsts, persons[known], side="right") - 1
+            rounds = [batches[at]["round"] for at in places.tolist() if at >= 0]
+            found |= dict.fromkeys((number, entry.number) for number in rounds)
+            persons = persons[~known]
+    return [*found]
+
+
+def _persons(reader: Reader, entry: Entry) -> Ints:
+    outcomes = reader.facts(entry).outcomes
+    return np.empty(0, np.int64) if outcomes is None else outcomes.persons
 
 
 def _awaited_ids(reader: Reader, summary: Summary) -> dict[str | None, tuple[str, ...]]:

@@ -24,6 +24,7 @@ from fairchance.plot.rows import (
     INCOMPLETE,
     MOST,
     PILOT,
+    WITHDRAWN,
     Row,
     freezes,
     restarts,
@@ -72,7 +73,7 @@ __all__ = [
 Chart = Any  # of altair, where layered and stacked charts have different types
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
 GREY = "#8c8c8c"
-STATUS = {CERTIFIED: GREEN, PILOT: ORANGE, COMPLETE: BLUE, INCOMPLETE: GREY}
+STATUS = {CERTIFIED: GREEN, PILOT: ORANGE, WITHDRAWN: RED, COMPLETE: BLUE, INCOMPLETE: GREY}
 PERCENT, NUMBER = ".1%", ",.4~r"
 MISTAKES = "Mistakes: bad among the accepted"
 MOST_GROUPS = 40

@@ -17,12 +17,12 @@ from fairchance.errors import InputError
 from fairchance.people.store import NEVER, PENDING
 
 __all__ = ["CERTIFIED", "COMPLETE", "INCOMPLETE", "MOST", "PILOT", "Row", "RunRows", "freezes"]
-__all__ += ["rate", "read_run", "restarts", "rounded", "spans"]
+__all__ += ["WITHDRAWN", "rate", "read_run", "restarts", "rounded", "spans"]
 
 Row = dict[str, Any]
 MOST = 60  # rounds shown one by one; more are shown in spans
 # The names of rounds: what is promised or, without certificates, which outcomes are known.
-CERTIFIED, PILOT = "certified", "no promise yet"
+CERTIFIED, PILOT, WITHDRAWN = "certified", "no promise yet", "certificate withdrawn"
 COMPLETE, INCOMPLETE = "all outcomes known", "outcomes still to come"
 
 
@@ -51,6 +51,8 @@ class RunRows:
             row["rounds"] = f"{first}" if first == last else f"{first} to {last}"
             promised = all(one["certified"] for one in part)
             row["name"] = (CERTIFIED if promised else PILOT) if self.records else COMPLETE
+            if any(one.get("withdrawn") for one in part):
+                row["name"] = WITHDRAWN
             rows.append(row | {"covered": part[-1]["covered"]})
         return rows
 
@@ -115,7 +117,10 @@ def _of_summary(summary: Any) -> RunRows:
         return row | {"explored": one.n_explored, "pending": seen.pending}
 
     rounds = [
-        counted(one) | {"round": one.round} | _promised(one.records) for one in summary.rounds
+        counted(one)
+        | {"round": one.round, "withdrawn": bool(one.withdrawn)}
+        | _promised(one.records)
+        for one in summary.rounds
     ]
     groups = [
         counted(one) | {"attribute": one.attribute, "group": one.group, "error": one.error}

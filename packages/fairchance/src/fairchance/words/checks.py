@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairchance.words import LIGHTS, counted, days, first_of, people, percent, percents, times
 from fairchance.words.batches import unlike_expected_words, unlike_words
-from fairchance.words.rounds import REASONS, more_needed, note_text, sentence, waiting
+from fairchance.words.rounds import REASONS, more_needed, note_text, sentence, waiting, withdrawn
 
 if TYPE_CHECKING:
     from fairchance.audit.rates import Rate
@@ -285,7 +285,7 @@ def promise_word(check: Check) -> str:
     if check.finding in ("uncertified", "uncalibrated"):
         return "no promise"
     if not pilots:
-        return "yes"
+        return "no longer" if check.finding == "dropped" else "yes"
     if len(pilots) < len(groups):
         return f"{len(groups) - len(pilots)} of {len(groups)} groups"
     return "no longer" if check.facts["n_certified"] else "not yet"
@@ -327,6 +327,8 @@ def _pilot(check: Check) -> CheckWords:
             f"Certificates were dropped {times(last['times'])}, last after round {last['round']} "
             f"by {why} (entry {last['entry']}), and testing began again."
         )
+        if last["withdrawn"]:
+            finding += f" {sentence(withdrawn(last['withdrawn']))}"
     waits = [_waits(next_in) for next_in in facts["waits"][:2]]
     if facts["n_corrected_since"]:
         n = counted(facts["n_corrected_since"], "outcome was", "outcomes were")

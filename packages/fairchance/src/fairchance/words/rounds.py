@@ -14,11 +14,12 @@ from fairchance.words import counted, first_of, percent
 
 if TYPE_CHECKING:
     from fairchance.core.decisions import CertifiedRound, Note, Round
-    from fairchance.ledger.summary import NextTested
+    from fairchance.ledger.summary import NextTested, RoundSummary
     from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
 
-__all__ = ["NOTES", "REASONS", "about_certificate", "about_round", "held_up", "more_needed"]
-__all__ += ["needed", "note_text", "promised", "restart_cost", "restarted", "sentence", "waiting"]
+__all__ = ["NOTES", "REASONS", "about_certificate", "about_round", "assumed", "certified_word"]
+__all__ += ["held_up", "more_needed", "needed", "note_text", "promised", "restart_cost"]
+__all__ += ["restarted", "sentence", "waiting", "withdrawn"]
 
 # Why testing began again.
 REASONS = {"correction": "a correction", "drift": "outcomes that contradicted it"}
@@ -165,6 +166,59 @@ def promised(record: CertifiedRound) -> str:
     return f"certified{of}: with confidence {confidence}, at most {percent(record.alpha)} bad"
 
 
+def assumed(maturity: int | None = None) -> str:
+    """Return a clause on what a certificate assumes.
+
+    Parameters
+    ----------
+    maturity
+        Rounds until outcomes count as final; None if that is not known here.
+
+    Examples
+    --------
+    >>> print(assumed(2))
+    certificates assume that applicants are of one population and independent of each other, that
+    acceptance does not change outcomes, and that outcomes are final when their round is tested,
+    here 2 rounds later at the earliest (maturity)
+    """
+    final = ""
+    if maturity is not None:
+        when = f"{counted(maturity, 'round')} later at the earliest" if maturity else "at once"
+        final = f", here {when} (maturity)"
+    return (
+        f"certificates assume that applicants are of one population and independent of each "
+        f"other, that acceptance does not change outcomes, and that outcomes are final when their "
+        f"round is tested{final}"
+    )
+
+
+def certified_word(row: RoundSummary) -> str:
+    """Return whether a round is certified, in a word."""
+    if row.withdrawn:
+        return "withdrawn"
+    return "yes" if row.certified else "no"
+
+
+def withdrawn(rounds: Sequence[int]) -> str:
+    """Return a clause on rounds whose certificates are withdrawn.
+
+    Examples
+    --------
+    >>> print(withdrawn([6, 7, 8]))
+    certificate withdrawn: rounds 6 to 8 were certified on outcomes that were corrected later, so
+    nothing is promised
+    """
+    which = f"rounds {', '.join(map(str, rounds))} were"
+    if len(rounds) == 1:
+        which = f"round {rounds[0]} was"
+    elif rounds[-1] - rounds[0] == len(rounds) - 1:
+        which = f"rounds {rounds[0]} to {rounds[-1]} were"
+    return (
+        f"certificate withdrawn: {which} certified on outcomes that were corrected later, so "
+        f"nothing is promised"
+    )
+
+
 def restarted(record: CertifiedRound) -> str:
     """Return a clause on when and why testing began again; empty if it never did."""
     if record.tests_began == 1:
@@ -181,6 +235,7 @@ def about_certificate(record: CertifiedRound, next_in: NextTested | None = None)
     """
     if record.status == "certified":
         yield sentence(f"{promised(record)} under the rule of this round")
+        yield sentence(assumed())
     else:
         clauses = [promised(record), restarted(record)]
         untested = not record.next_n_tested and not math.isfinite(record.more_outcomes)

@@ -255,6 +255,13 @@ def _notes(
             "certificates; set it to a number of rounds, such as 12, or to 'never'."
         )
         yield {"code": "no_patience", "message": message}
+    if config.settings["kind"] == "certified" and "maturity" not in config.settings:
+        message = (
+            "Without maturity in [classifier], outcomes count as final at once, and certificates "
+            "that rest on one are withdrawn if it is corrected; set it to the number of rounds "
+            "until outcomes are no longer corrected, or to 0."
+        )
+        yield {"code": "final_at_once", "message": message}
 
 
 def _planned(history: PastApplications, config: Config) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from fairchance.cli.options import Jobs, Json, check_jobs, errors, names
 from fairchance.cli.output import Console, counting_bar, print_json, print_table
 from fairchance.errors import InputError
 from fairchance.words import amount, share
+from fairchance.words.rounds import assumed, sentence
 
 if TYPE_CHECKING:  # slow to import
     from fairchance.cli.files.histories import PastApplications
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # slow to import
     from fairchance.simulate.streams import Stream
 
 _SHOWN = 5  # values of an outcome in a sentence
+_FINAL_AT_ONCE = "Outcomes that may be corrected later need a maturity (--maturity)."
 
 
 def plan(
@@ -62,8 +64,12 @@ def plan(
         ),
     ] = "0",
     maturity: Annotated[
-        int, typer.Option(help="Rounds before a round is tested, as the program will have it.")
-    ] = 0,
+        int | None,
+        typer.Option(
+            help="Rounds until outcomes are no longer corrected, as the program will have it; "
+            "without it they count as final at once."
+        ),
+    ] = None,
     patience: Annotated[
         int | None,
         typer.Option(
@@ -121,7 +127,7 @@ def plan(
             group_as_feature=True,
             repetitions=repetitions,
             delay=Between(least, most),
-            maturity=maturity,
+            maturity=maturity or 0,
             patience=patience,
         )
         with counting_bar("repetitions", json) as progress:
@@ -137,6 +143,9 @@ def plan(
         else:
             print_plan(console, estimates)
             console.print(_late_message(late))
+            console.print(sentence(assumed(maturity or 0)), soft_wrap=True)
+            if maturity is None:
+                console.print(_FINAL_AT_ONCE, soft_wrap=True)
 
 
 def read_past(

@@ -24,6 +24,7 @@ from fairchance.cli.options import (
 from fairchance.cli.output import Console, print_json, print_table
 from fairchance.words import amount, counted, date, days, people, percent, share
 from fairchance.words.checks import CAUTION, check_text, verdict
+from fairchance.words.rounds import certified_word
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.audit.rates import Rate
@@ -107,7 +108,8 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         "currency": summary.currency,
         "waiting": asdict(summary.waiting()),
         "late": {"after_days": late, **asdict(summary.waiting(late))},
-        "certified_rounds": [row.round for row in summary.rounds if row.certified],
+        "certified_rounds": [row.round for row in summary.rounds if row.stands],
+        "withdrawn_rounds": [row.round for row in summary.rounds if row.withdrawn],
         "enters_next": _enters_next(summary),
         "rounds": [_round(row) for row in summary.rounds],
         "groups": [_group(group) for group in summary.groups],
@@ -222,7 +224,7 @@ def _print_rounds(console: Console, rounds: Sequence[RoundSummary]) -> None:
             f"{row.n_people:,}",
             f"{row.n_accepted:,}",
             f"{row.n_explored:,}",
-            "yes" if row.certified else "no",
+            certified_word(row),
             f"{row.outcomes.pending:,}",
             *_mistakes(row.outcomes.mistakes()),
         ]

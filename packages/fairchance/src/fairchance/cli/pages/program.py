@@ -50,7 +50,15 @@ from fairchance.words.checks import (
     to_do,
     verdict,
 )
-from fairchance.words.rounds import note_text, restarted, sentence, waiting
+from fairchance.words.rounds import (
+    assumed,
+    certified_word,
+    note_text,
+    restarted,
+    sentence,
+    waiting,
+    withdrawn,
+)
 
 __all__ = ["certificate_section", "program_page", "settings_section", "write_program_report"]
 
@@ -273,8 +281,10 @@ def _span(run: Sequence[RoundSummary]) -> str:
 
 
 def _certified(run: Sequence[RoundSummary]) -> str:
-    n = sum(row.certified for row in run)
-    return f"{n} of {len(run)}" if len(run) > 1 else "yes" if n else "no"
+    if len(run) == 1:
+        return certified_word(run[0])
+    gone = sum(bool(row.withdrawn) for row in run)
+    return f"{sum(row.stands for row in run)} of {len(run)}" + f", {gone} withdrawn" * (gone > 0)
 
 
 def _outcome_table(summary: Summary) -> PageTable:
@@ -338,6 +348,7 @@ def certificate_section(summary: Summary) -> Section:
         return Section("certificate", "Certificate")
     sentences = [text for group in ladders for text in _certificate_sentences(summary, group)]
     caption = "How far certificates reach, and the evidence for the next one."
+    sentences.append(sentence(assumed(summary.promise.maturity)))
     parts: list[Part] = [*sentences, Figure("ladder", plot.certificate(summary), caption)]
     rows = [
         (f"{c.says['round']}", _event(c), _group_name(c.says.get("group")), date(c.at))
@@ -375,10 +386,17 @@ def _certificate_sentences(summary: Summary, group: str | None) -> Iterator[str]
     """Yield how many rounds are certified, when tests began again, and what they wait for."""
     records = summary.ladders()[group]
     name, last = "" if group is None else f" for group {group}", records[-1]
-    certified = [record.round for record in records if record.status == "certified"]
+    gone = [row.round for row in summary.rounds if group in row.withdrawn]
+    certified = [
+        record.round
+        for record in records
+        if record.status == "certified" and record.round not in gone
+    ]
     first = f", first round {certified[0]}" if certified else ""
     rounds = counted(len(records), "round is", "rounds are")
     yield f"{len(certified)} of {rounds} certified{name}{first}."
+    if gone:
+        yield sentence(withdrawn(gone))
     next_in = summary.next_tested(last.group)
     clauses = (restarted(last), "" if next_in is None else waiting(next_in))
     yield from (sentence(clause) for clause in clauses if clause)
