@@ -1,8 +1,6 @@
-"""Several protected attributes: how columns are read as groups, and what is counted for each."""
+"""Several protected attributes: how columns are read as groups."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairchance.core.groups import Attributes
-from fairchance.core.metrics import by_group
 from fairchance.errors import InputError
 
 SEX = np.array(["f", "m", "f", "m", "f", "m", "m", "f"])
@@ -115,68 +112,3 @@ def test_values_that_cannot_be_groups_are_refused():
         Attributes.of(np.array([["f", 1], ["m", "old"]], dtype=object), 2)
     many = Attributes.of(np.arange(20), 20)[0]
     assert many.listed().endswith("10, 11 and 8 more")
-
-
-# Metrics.
-
-
-@given(
-    people=st.lists(
-        st.tuples(
-            st.sampled_from("ab"),
-            st.sampled_from("xyz"),
-            st.booleans(),
-            st.sampled_from([0.0, 1.0, math.nan]),
-        ),
-        min_size=1,
-        max_size=20,
-    ),
-    attributes=st.sampled_from(["crossed", "side_by_side"]),
-)
-def test_tables_by_group_against_brute_force(people, attributes):
-    frame = pd.DataFrame({"one": [p[0] for p in people], "two": [p[1] for p in people]})
-    accepted, outcome = [p[2] for p in people], [p[3] for p in people]
-    rows = by_group(accepted, frame, outcome, attributes=attributes)
-    if attributes == "crossed":
-        keys = [("one, two", f"{a}, {b}", (a, b)) for a, b in sorted({p[:2] for p in people})]
-        members = [[p for p in people if p[:2] == both] for _, _, both in keys]
-    else:
-        keys = [("one", a) for a in sorted({p[0] for p in people})]
-        keys += [("two", b) for b in sorted({p[1] for p in people})]
-        members = [[p for p in people if p[title == "two"] == value] for title, value in keys]
-    assert [(row.attribute, row.group) for row in rows] == [key[:2] for key in keys]
-    for row, mine in zip(rows, members, strict=True):
-        taken = [p for p in mine if p[2]]
-        known = [p for p in taken if not math.isnan(p[3])]
-        good = [p for p in mine if p[3] == 1]
-        unknown = any(math.isnan(p[3]) for p in mine)
-        assert (row.n_people, row.n_accepted) == (len(mine), len(taken))
-        assert row.selection_rate == pytest.approx(len(taken) / len(mine))
-        for rate, these in (
-            (row.true_positive_rate, good),
-            (row.false_positive_rate, [p for p in mine if p[3] == 0]),
-        ):
-            found = sum(p[2] for p in these) / len(these) if these and not unknown else math.nan
-            assert rate == pytest.approx(found, nan_ok=True)
-        left = [p[3] for p in mine if not p[2]]  # a sum with NaN is NaN
-        assert row.false_omission_rate == pytest.approx(
-            sum(left) / len(left) if left else math.nan, nan_ok=True
-        )
-        bad = sum(p[3] == 0 for p in known) / len(known) if known else math.nan
-        assert row.false_discovery_rate == pytest.approx(bad, nan_ok=True)
-
-
-def test_rates_of_several_columns():
-    accepted = [1, 1, 0, 0, 0, 1, 1, 1]
-    rows = by_group(accepted, table("polars", COLUMNS))
-    assert {row.group: row.selection_rate for row in rows} == {
-        "f, 20": 0.5,
-        "f, 40": 0.5,
-        "m, 20": 0.5,
-        "m, 40": 1.0,
-    }
-    with pytest.raises(InputError, match=r"attributes.*'x'"):
-        by_group(accepted, SEX, attributes="x")
-    with pytest.raises(InputError, match=r"outcomes.*got 2"):
-        by_group(accepted, SEX, [2] * 8)
-    assert math.isnan(by_group(accepted, SEX)[0].false_discovery_rate)

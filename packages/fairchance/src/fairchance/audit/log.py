@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.audit.models import MOST_CATEGORIES, estimate_propensity, few_categories
-from fairchance.core.groups import crossed_and_each
+from fairchance.core.groups import of_each_attribute
 from fairchance.errors import InputError
 from fairchance.frames import as_array, column, is_frame, is_missing, n_rows, plain, take
 from fairchance.people.columns import TableColumns
@@ -514,7 +514,7 @@ def _group_columns(sensitive_features: Any, known: Bools) -> tuple[GroupColumn, 
     if not known.all():
         some = _rows_of(sensitive_features, np.flatnonzero(known))
     columns = []
-    for attribute, names, codes in crossed_and_each(some, int(known.sum()))[1]:
+    for attribute, names, codes in of_each_attribute(some, int(known.sum())):
         placed = np.full(known.size, -1, np.intp)
         placed[known] = codes
         columns.append(GroupColumn(str(attribute), tuple(map(str, names.tolist())), placed))

@@ -18,7 +18,7 @@ from fairchance.core.saved import saved
 from fairchance.errors import InputError
 from fairchance.frames import as_array, column, is_missing, plain
 
-__all__ = ["Attributes", "crossed_and_each"]
+__all__ = ["Attributes", "of_each_attribute"]
 
 Codes = NDArray[np.intp]
 _NAME = "sensitive_features"
@@ -181,21 +181,18 @@ class Attributes:
         )
 
 
-def crossed_and_each(
-    sensitive_features: Any, n: int
-) -> tuple[tuple[str, NDArray[Any], Codes], list[tuple[str, NDArray[Any], Codes]]]:
-    """Return names and codes of groups: of the combinations, and by each attribute.
+def of_each_attribute(sensitive_features: Any, n: int) -> list[tuple[str, NDArray[Any], Codes]]:
+    """Return the title of each attribute, its values, and the code of each applicant.
 
     Examples
     --------
-    >>> crossed, each = crossed_and_each([["f", "old"], ["m", "old"], ["f", "young"]], 3)
-    >>> crossed[1].tolist(), [names.tolist() for _, names, _ in each]
-    (['f, old', 'f, young', 'm, old'], [['f', 'm'], ['old', 'young']])
+    >>> each = of_each_attribute([["f", "old"], ["m", "old"], ["f", "young"]], 3)
+    >>> [values.tolist() for _, values, _ in each]
+    [['f', 'm'], ['old', 'young']]
     """
     attributes, codes = Attributes.of(sensitive_features, n)
-    crossed = (", ".join(attributes.titles), attributes.labels, codes)
     of_each = zip(attributes.titles, attributes.values, attributes.level_of, strict=True)
-    return crossed, [(title, values, level[codes]) for title, values, level in of_each]
+    return [(title, values, level[codes]) for title, values, level in of_each]
 
 
 def _columns(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | None, list[NDArray[Any]]]:
