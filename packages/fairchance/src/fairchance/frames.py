@@ -77,14 +77,8 @@ def names_and_backend(X: Any) -> tuple[tuple[str, ...] | None, str]:
 def read_features(X: Any, *, raw: bool, encode: str = ENCODE) -> Features:
     """Turn any table into features.
 
-    Parameters
-    ----------
-    X
-        An array or a dataframe.
-    raw
-        Keep a dataframe as it is, for learners that read columns themselves.
-    encode
-        What to do about columns that are not numbers, as the end of a sentence.
+    ``raw`` keeps a dataframe as it is; ``encode`` ends the message about columns that are not
+    numbers.
     """
     known, backend = names_and_backend(X)
     if backend == "numpy":

@@ -45,15 +45,8 @@ def as_recorded(
 
     A program made from Python may hold ``" 1"`` and ``"1"`` as two applicants.
 
-    Parameters
-    ----------
-    reader
-        The program's record.
-    given, plain
-        The ids as given, and without white space around if that is at hand.
-    erasing
-        Whether the applicants are to be erased. If others were erased before, only exact ids are
-        taken then: the applicant with the exact id may be one of the erased.
+    If applicants are to be erased and others were erased before, only exact ids are taken: the
+    applicant with the exact id may be one of the erased.
     """
     from fairchance.people.ids import is_text  # noqa: PLC0415 - slow to import
 
@@ -76,14 +69,7 @@ def refuse_ambiguous_ids(
 ) -> NDArray[np.bool_]:
     """Refuse rows of new applicants with ids that look like other ids; return which.
 
-    Parameters
-    ----------
-    names, column
-        Ids of the rows that are usable so far, and the name of their column.
-    refusals
-        The refused rows, to which these are added.
-    reader
-        The ledger: its applicants are not new; None if all are new.
+    Applicants of the ledger are not new; without a reader, all are.
     """
     from fairchance.people.ids import check_spelling, mistakable  # noqa: PLC0415 - slow to import
 
@@ -170,17 +156,7 @@ def unseen_values(classifier: Any, X: Any) -> list[dict[str, Any]] | None:
     A classifier keeps the values that several applicants of the history had, so columns with other
     values too are left out here. None if the classifier's learner reads text itself.
 
-    Parameters
-    ----------
-    classifier
-        The classifier that decided.
-    X
-        Features of the batch.
-
-    Returns
-    -------
-    list or None
-        For each column and value, the most frequent first: ``column``, ``value`` and ``people``.
+    Each is a ``column``, a ``value`` and the number of ``people``, the most frequent first.
     """
     columns = getattr(getattr(classifier, "_intake", None), "columns", None)
     if columns is None:
@@ -207,15 +183,7 @@ def unseen_values_message(rows: list[dict[str, Any]] | None) -> list[str]:
 
 
 def new_groups(classifier: Any, groups: Any) -> list[dict[str, Any]]:
-    """Return values of groups that no applicant of the history had, as ``unseen_values`` does.
-
-    Parameters
-    ----------
-    classifier
-        The classifier that decided.
-    groups
-        Group values of the batch; None without groups.
-    """
+    """Return values of groups that no applicant of the history had, as ``unseen_values`` does."""
     if groups is None:
         return []
     intake = classifier._intake

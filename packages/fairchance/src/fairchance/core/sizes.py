@@ -76,12 +76,8 @@ def zipped(files: dict[str, bytes]) -> bytes:
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file.
 
-    Raises
-    ------
-    OSError
-        If there is no such file.
-    ValueError
-        If it is not TOML, too long, nested too deeply, or has a number beyond 64 bits.
+    Raise ``ValueError`` if it is not TOML, too long, nested too deeply, or has a number beyond 64
+    bits.
     """
     with path.open("rb") as file:
         content = file.read(MOST_CONFIG + 1)

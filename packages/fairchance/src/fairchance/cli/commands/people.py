@@ -99,16 +99,8 @@ class Given:
     def read(self, view: ProgramView, objections: Objections, done: str, asked: Asked) -> _Chosen:
         """Return the applicants without objections, or those of the request that is repeated.
 
-        Parameters
-        ----------
-        view
-            The program.
-        objections
-            Why applicants cannot be changed, given their standing.
-        done
-            The participle for messages.
-        asked
-            The kind of entry to record, and what for each applicant, as in ``Request.done``.
+        ``done`` is the participle for messages; ``asked`` is the kind of entry to record, and what
+        for each applicant, as in ``Request.done``.
         """
         if (self.file is None) == (not self.ids):
             raise InputError(

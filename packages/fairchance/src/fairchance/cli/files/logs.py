@@ -69,17 +69,7 @@ class LogColumns:
 
 
 def read_log(path: str, columns: LogColumns, *, pos_label: str | None = None) -> DecisionLog:
-    """Read a log from a table in a file; that of ``fairchance export`` needs no column names.
-
-    Parameters
-    ----------
-    path
-        A csv, parquet or Excel file, or ``-`` for csv on standard input.
-    columns
-        The names of its columns.
-    pos_label
-        The good outcome, as text.
-    """
+    """Read a log from a table in a file; that of ``fairchance export`` needs no column names."""
     source = file_name(path)
     accepted, outcome = columns.accepted or "accepted", columns.outcome or "outcome"
     texts = [*columns.groups, *([] if pos_label is None else [outcome])]

@@ -343,14 +343,7 @@ def refused_message(refused: dict[str, Any]) -> list[str]:
 def refused_path(given: str | None, source: str, taken_by: str | None = None) -> str:
     """Return where refused rows go: the given file, or a file named after the input.
 
-    Parameters
-    ----------
-    given
-        The option ``--refused``.
-    source
-        The input.
-    taken_by
-        Another option that writes to standard output, if there is one.
+    Refused rows cannot go to standard output if another option, ``taken_by``, writes there.
 
     Examples
     --------

@@ -71,17 +71,8 @@ class Sent(NamedTuple):
 def read_table(path: str, text: Iterable[str] = ()) -> Any:
     r"""Read a pyarrow table.
 
-    Parameters
-    ----------
-    path
-        A file that ends in ``.csv``, ``.parquet`` or ``.xlsx``, or ``-`` for csv on standard input.
-    text
-        Columns to read as text whatever they look like; names without a column are ignored.
-
-    Raises
-    ------
-    InputError
-        If the table cannot be read, with the file and, if possible, the line.
+    The path ends in ``.csv``, ``.parquet`` or ``.xlsx``, or is ``-`` for csv on standard input.
+    Columns named in ``text`` are read as text whatever they look like.
 
     Examples
     --------
@@ -320,14 +311,8 @@ def _plain(table: Any) -> Any:
 def write_table(table: Any, path: str, numbers: Iterable[str] = ()) -> None:
     """Write a pyarrow table; a file appears whole or not at all.
 
-    Parameters
-    ----------
-    table
-        The table. In csv, text that a spreadsheet would run gets an apostrophe in front.
-    path
-        A file that ends in ``.csv`` or ``.parquet``, or ``-`` for csv on standard output.
-    numbers
-        Columns of text in which numbers get no apostrophe.
+    In csv, text that a spreadsheet would run gets an apostrophe in front, but not numbers in the
+    columns ``numbers``.
     """
     check_output(path)
     with _as_input_error(path):
@@ -366,12 +351,7 @@ def write_new_table(
     ``may.2.refused.csv``. A file that has the same content already is kept. Only the owner can read
     a new file.
 
-    Parameters
-    ----------
-    table, path, numbers
-        As for ``write_table``.
-    taken
-        Files that do not exist yet and that another table will be written to.
+    ``taken`` are files that do not exist yet and that another table will be written to.
     """
     if path == "-":
         write_table(table, path, numbers)
@@ -531,17 +511,7 @@ def ledger_files(url: str | None) -> list[Path]:
 def check_apart(
     what: str, path: str | Path, other: str, taken: Iterable[str | Path], choose: str = "file"
 ) -> None:
-    """Raise if writing to a path would replace one of some files.
-
-    Parameters
-    ----------
-    what, path
-        A name for the output, and its path.
-    other, taken
-        A name for these files, and their paths; ``-`` is no file.
-    choose
-        What to choose another of.
-    """
+    """Raise if writing to a path would replace one of some files."""
     for file in taken:
         if "-" not in (str(path), str(file)) and is_same_file(path, file):
             raise InputError(
