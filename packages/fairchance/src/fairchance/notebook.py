@@ -45,15 +45,6 @@ def in_words(
 ) -> str:
     r"""Return a sentence in bold, a table and notes below it as HTML; all text is escaped.
 
-    Parameters
-    ----------
-    lead, notes
-        Sentences; empty ones are left out.
-    titles, rows
-        The table.
-    left_out
-        Number of rows that are not shown.
-
     Examples
     --------
     >>> html = in_words("<b>\x1b", titles=["id"], rows=[["$a$"]])

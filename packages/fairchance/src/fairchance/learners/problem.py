@@ -296,14 +296,7 @@ def smooth_rates(
     A rate belongs to a level of an attribute, or to a group if the constraint has no attributes.
     Levels whose rate has no weight whatever is decided are left out.
 
-    Parameters
-    ----------
-    fairness
-        The constraint.
-    group, n_groups, weight, good
-        Of all rows.
-    first
-        Number of rows of ``basis`` before these.
+    ``first`` is the number of rows of ``basis`` before these.
 
     Examples
     --------

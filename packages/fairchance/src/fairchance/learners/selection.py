@@ -50,16 +50,9 @@ def fit_selected_past(
 ) -> SelectedPast:
     """Fit by penalised maximum likelihood.
 
-    Parameters
-    ----------
-    X, outcome
-        Applicants that the past policy accepted, and their outcomes (1 good, 0 bad).
-    rejected
-        Features of applicants that it rejected; without any, s₁ and s₀ are left out.
-    own_X, own_outcome
-        Applicants that we accepted by their features only, so they need no correction.
-    l2
-        Penalty ``l2/2·|coef|²``; features should be standardised.
+    Without rejected applicants, s₁ and s₀ are left out. ``own_X`` are applicants that we accepted
+    by their features only, so they need no correction. The penalty is ``l2/2·|coef|²``; features
+    should be standardised.
     """
     problem = _SelectionLikelihood(X, outcome, rejected, own_X, own_outcome, l2)
     solution = minimize(problem.value_and_gradient, problem.start(), jac=True, method="L-BFGS-B").x

@@ -176,15 +176,9 @@ def group_thresholds(
     two groups to 1e-6), then utility greatest. A group without rows of positive weight gets +inf.
     With constraints per group and no fairness constraint, each group is a problem of its own.
 
-    Parameters
-    ----------
-    score, outcome, weight, group, n_groups, utility, max_fdr, min_selection_rate
-        As in :func:`shared_threshold`.
-    fairness, constraints
-        As in :func:`shared_threshold`.
-    max_gap
-        With more than two groups the search may stop at this relative gap; the gap reported is the
-        one proven, which is larger only if a limit of work was reached first.
+    With more than two groups the search may stop at the relative gap ``max_gap``; the gap reported
+    is the one proven, which is larger only if a limit of work was reached first. See
+    :func:`shared_threshold` for the other parameters.
 
     Examples
     --------

@@ -79,13 +79,7 @@ _NO_LEDGER = "there is no ledger at {}; start a program there first."
 
 
 def read_url(url: str) -> sa.URL:
-    """Return the parsed URL of a ledger.
-
-    Raises
-    ------
-    LedgerError
-        If it is neither a SQLite nor a PostgreSQL URL.
-    """
+    """Return the parsed URL of a ledger."""
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):  # a port that is not a number
@@ -114,13 +108,7 @@ def shown_url(url: Any) -> str:
 
 
 def connect(url: str, *, make: bool = False) -> sa.Engine:
-    """Return an engine for ``sqlite:///file`` or ``postgresql://…``.
-
-    Raises
-    ------
-    LedgerError
-        If the database cannot be reached, or does not exist and ``make`` is False.
-    """
+    """Return an engine for ``sqlite:///file`` or ``postgresql://…``."""
     parsed = read_url(url)
     if parsed.drivername == "postgresql":
         return sa.create_engine(
@@ -320,13 +308,7 @@ def _without_spaces(statement: str) -> str:
 
 
 def make_tables(engine: sa.Engine) -> None:
-    """Make the tables if there are none, in one transaction.
-
-    Raises
-    ------
-    LedgerError
-        If there are tables that are not those of this version.
-    """
+    """Make the tables if there are none, in one transaction."""
     with translating_errors(engine), engine.connect() as connection:
         if _has_tables(connection):
             check_tables(connection)
@@ -473,11 +455,6 @@ def compact(engine: sa.Engine) -> None:
     ``SQLITE_TMPDIR`` or the system's temporary folder) and back, and its log is emptied.
     PostgreSQL's ``VACUUM FULL`` replaces the files of the tables and their indexes; what it
     remembers of frequent values (``pg_statistic``) is made and written anew too.
-
-    Raises
-    ------
-    LedgerError
-        If something is left, for example since another process still reads it.
     """
     try:
         with closing(engine.raw_connection()) as connection:

@@ -36,18 +36,8 @@ def decision_log_of(
 ) -> DecisionLog:
     """Return decisions, with what is known of their outcomes by now.
 
-    Parameters
-    ----------
-    reader
-        The program.
-    settings
-        Its first entry.
-    history
-        Whether to return the decisions before the first batch instead of all later ones.
-    groups
-        Whether the log has group values.
-    mean_acceptance
-        A classifier's method of that name, if the log has each applicant's mean probability.
+    ``history`` returns the decisions before the first batch instead of all later ones. With a
+    classifier's method ``mean_acceptance``, the log has each applicant's mean probability.
     """
     shape, classifier = Shape.read(settings.says), settings.says["classifier"]
     columns = _Columns(shape, shape.has_groups and (groups or mean_acceptance is not None))

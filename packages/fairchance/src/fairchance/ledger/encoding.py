@@ -50,16 +50,7 @@ class EncodedFeatures:
 class FeatureColumns:
     """The columns of a program's applicants.
 
-    Attributes
-    ----------
-    names
-        Names in their order; None for an array.
-    texts
-        Names of the columns that hold text.
-    dtype
-        Type of the numbers.
-    dates
-        Names of the columns that hold dates.
+    ``names`` is None for an array; ``dtype`` is the type of the numbers.
 
     Examples
     --------

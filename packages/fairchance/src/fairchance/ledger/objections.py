@@ -53,16 +53,8 @@ def check_objections(
 ) -> None:
     """Raise for the first objection that applies to an applicant.
 
-    Parameters
-    ----------
-    names
-        The ids, as the ledger stores them.
-    objections
-        What may be wrong, the most important first.
-    undone
-        What was not done, as part of the message.
-    error
-        What to raise if the applicant is known.
+    The most important objection comes first; ``undone`` says what was not done, and ``error`` is
+    raised if the applicant is known.
     """
     for objection in objections:
         rows = np.flatnonzero(objection.applies)
@@ -110,17 +102,7 @@ class Request:
     def covers(self, reader: Reader, standing: Standing, asked: Sequence[Any]) -> Bools:
         """Return which applicants the request covers, or have the outcome that is asked for.
 
-        Parameters
-        ----------
-        reader
-            The record.
-        standing, asked
-            The applicants, and what is to be recorded for each, as in ``done``.
-
-        Raises
-        ------
-        InputError
-            If the request did something else, or lacks an applicant who is not erased.
+        Raise if the request did something else, or lacks an applicant who is not erased.
         """
         # An id that was erased may have been used again since.
         before = standing.persons < self.entry.people_range.start

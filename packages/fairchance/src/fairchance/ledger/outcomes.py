@@ -35,14 +35,7 @@ def outcomes_are_final(classifier: Any) -> bool:
 def read_outcomes(outcomes: Any, n: int, shape: Shape, about: Mapping[str, Any]) -> list[str]:
     """Return outcomes as states.
 
-    Parameters
-    ----------
-    outcomes, n
-        One outcome for each of ``n`` ids.
-    shape
-        Has the labels of the history.
-    about
-        What the program stores with its settings; a configuration has further labels there.
+    Labels are those of the history, and those that a configuration adds in ``about``.
     """
     values = column(np.atleast_1d(as_array(outcomes)), n, "outcomes", per="id")
     good, bad = values == shape.good, values == shape.bad
@@ -96,14 +89,7 @@ def new_outcomes(
 ) -> list[tuple[str, NDArray[np.intp]]]:
     """Return which outcomes are not on the record yet, by kind of entry, ordered by applicant.
 
-    Parameters
-    ----------
-    outcomes
-        States by id, of applicants who may have one.
-    standing
-        What the record has for the same ids in the same order.
-    final
-        Whether an outcome and a withdrawal exclude each other for good.
+    ``final`` means that an outcome and a withdrawal exclude each other for good.
     """
     now = np.array([*outcomes.values()], np.object_)
     before = np.array(standing.states, np.object_)
@@ -165,17 +151,6 @@ def compare_outcomes(
     may be the early ones of their rounds, so pending ones count as good then. Known outcomes that
     come again look exchanged if most contradict the record and both good and bad ones do; ordinary
     corrections are few, or turn good outcomes bad. A few outcomes are always plausible.
-
-    Parameters
-    ----------
-    reader
-        The record before the outcomes.
-    classifier
-        The program's classifier; without a bound α, first outcomes are not compared.
-    standing, states
-        The record of the applicants, and their new outcomes.
-    checks
-        From which difference on outcomes are reported and refused.
     """
     now = np.array(states, np.str_)
     before = np.array([state or "" for state in standing.states], np.str_)

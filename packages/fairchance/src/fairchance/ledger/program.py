@@ -977,13 +977,6 @@ class ProgramView:
 
     ``Program.reading`` makes it; it is valid inside that ``with`` block. Nothing is read before it
     is asked for, and what was read once is kept.
-
-    Attributes
-    ----------
-    program
-        The program.
-    reader
-        Entries and rows of the ledger.
     """
 
     def __init__(self, program: Program, reader: Reader) -> None:

@@ -124,13 +124,8 @@ class State:
     def learn(self, entry: Entry, ids: NDArray[Any], states: Sequence[str]) -> None:
         """Apply outcomes, a correction or an override whose content the caller has at hand.
 
-        Parameters
-        ----------
-        entry
-            The entry.
-        ids, states
-            Applicants and their outcomes in the order of the record, without those overridden
-            before; ``"indeterminate"`` for applicants whom an override rejects.
+        Applicants come in the order of the record, without those overridden before, and are
+        ``"indeterminate"`` if an override rejects them.
         """
         with _silent():
             self._learn(entry.kind, ids, states)
@@ -189,18 +184,9 @@ def first_difference(
 ) -> tuple[int, str] | None:
     """Return the first row in which decisions differ, and the column; None if they are equal.
 
-    Parameters
-    ----------
-    recorded, decided
-        The decisions in the ledger, and those made again.
-    fold
-        Folds computed again; None compares no folds.
-    rows
-        Which applicants to compare; None means all.
-    drawn
-        For which applicants acceptance and its probability are compared too; None means ``rows``.
-    close
-        By how much numbers may differ, relative and absolute.
+    ``rows`` are the applicants to compare, and ``drawn`` those whose acceptance and its probability
+    are compared too; None means all, and ``rows``. Numbers may differ by ``close``, relative and
+    absolute.
     """
     if recorded.round != decided.round:
         return 0, "round"

@@ -207,15 +207,6 @@ def build_classifier(
 ) -> Any:
     """Return the classifier that [classifier], [limits] and [checks] describe.
 
-    Parameters
-    ----------
-    settings, limits
-        The tables, as read; ``settings`` has a seed.
-    missing_values
-        Texts and numbers that mean that a feature is missing.
-    checks
-        The table, as read.
-
     Examples
     --------
     >>> build_classifier({"kind": "certified", "alpha": 0.1, "seed": 7}, {})

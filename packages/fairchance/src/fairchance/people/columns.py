@@ -207,14 +207,8 @@ class TableColumns:
     ) -> TableColumns:
         """Learn the columns of a history.
 
-        Parameters
-        ----------
-        X
-            An array of floating point numbers, or a frame.
-        missing_values
-            Texts and numbers that mean that a value is missing, besides NaN and None.
-        own_code
-            Columns with a value that gets a code of its own, however few applicants have it.
+        ``own_code`` are columns with a value that gets a code of its own, however few applicants
+        have it.
         """
         if isinstance(X, np.ndarray):
             found = [_of_numbers(at, "number", X[:, at]) for at in range(X.shape[1])]
@@ -253,11 +247,6 @@ class TableColumns:
         """Return a table as one matrix: numbers, days and codes, NaN for missing values.
 
         In single precision if all columns are.
-
-        Parameters
-        ----------
-        X
-            An array of floating point numbers, or a frame, with the columns of the history.
         """
         kept = self.kept
         if isinstance(X, np.ndarray):
@@ -286,13 +275,7 @@ class TableColumns:
         return np.where(np.isin(X, words), X.dtype.type(np.nan), X) if words else X
 
     def expansion(self, *, allow_missing: bool) -> Expansion | None:
-        """Return how codes become numbers for a learner; None if they always are.
-
-        Parameters
-        ----------
-        allow_missing
-            Whether the learner takes missing numbers as they are.
-        """
+        """Return how codes become numbers for a learner; None if they always are."""
         columns = [self.columns[at] for at in self.kept]
         if allow_missing and not self.categorical:
             return None
@@ -312,12 +295,7 @@ class TableColumns:
     def find(self, column: str | int, *, ordered: bool = False) -> int:
         """Return the position of a column among those that are kept.
 
-        Parameters
-        ----------
-        column
-            Its name, or its position in the table.
-        ordered
-            Refuse text, whose codes have no order.
+        ``ordered`` refuses text, whose codes have no order.
         """
         at = self._place(column)
         known = self.columns[at]
@@ -422,11 +400,6 @@ def looks_like_identifier(values: Any) -> bool:
 
     At least 20 values are needed to tell. Whole numbers look like identifiers if all differ and
     they fill most of the range between the least and the largest.
-
-    Parameters
-    ----------
-    values
-        The values of the history, missing ones included.
 
     Examples
     --------

@@ -261,13 +261,8 @@ class IdIndex:
     def remove(self, bits: Bits, moved: Sequence[NDArray[np.int64]]) -> None:
         """Remove ids without a trace, and renumber the others.
 
-        Parameters
-        ----------
-        bits
-            The ids.
-        moved
-            For each part, the new row of each old row. A number from 0 on is ``row · parts +
-            part``; numbers below 0 stay.
+        ``moved`` is, for each part, the new row of each old row. A number from 0 on is ``row ·
+        parts + part``; numbers below 0 stay.
 
         Examples
         --------

@@ -452,16 +452,7 @@ class Intake:
     ) -> dict[str, Any]:
         """Compare a batch with the history; return counts and findings as fields of a ``Batch``.
 
-        Parameters
-        ----------
-        X
-            Its features; None if they cannot be compared.
-        known, group
-            The groups that are known, and the code of each applicant.
-        checks
-            From which differences on it raises and warns.
-        unlike_history
-            Neither raise nor warn.
+        Features are None if they cannot be compared. ``unlike_history`` neither raises nor warns.
         """
         if not group.size or (X is None and self._compared is not None):
             return {}

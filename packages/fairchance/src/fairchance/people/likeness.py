@@ -239,15 +239,7 @@ class Likeness:
 
     @staticmethod
     def of(table: TableColumns, codes: Floats, names: tuple[str, ...] | None = None) -> Likeness:
-        """Return what a history is like.
-
-        Parameters
-        ----------
-        table, codes
-            Its columns, and its features as codes of those that are kept.
-        names
-            Names of the columns; None means those of the table.
-        """
+        """Return what a history is like."""
         known = (
             KnownColumn.of(
                 table.columns[at],
@@ -262,10 +254,7 @@ class Likeness:
     def with_groups(self, titles: tuple[str, ...], levels: Codes) -> Likeness:
         """Return what a history with groups is like.
 
-        Parameters
-        ----------
-        titles, levels
-            Names of the attributes, and the level of each applicant, a row for each attribute.
+        ``levels`` has a row for each attribute.
         """
         known = (KnownColumn.of_group(titles[at], at, level) for at, level in enumerate(levels))
         return Likeness((*self.columns, *known))
@@ -329,12 +318,7 @@ def _counted(row: list[int]) -> tuple[tuple[int, int], tuple[int, int]]:
 def excess(n: int, of: int, usual: float, known: float = math.inf) -> float:
     """Return by how much a share is above the usual one; 0 if it is not, or if that is noise.
 
-    Parameters
-    ----------
-    n, of
-        How many, and of how many.
-    usual, known
-        The usual share, and the number of people it was seen in.
+    ``usual`` is the usual share, seen in ``known`` people.
 
     Examples
     --------

@@ -113,21 +113,7 @@ class Reference:
         most_frequent: bool = False,
         missing_values: tuple[str | float, ...] = (),
     ) -> Reference:
-        """Return the reference of a history: of all applicants, if none was accepted.
-
-        Parameters
-        ----------
-        X
-            Features of all applicants, an array or a frame.
-        accepted
-            Which of them were accepted.
-        protected
-            Names of the protected attributes, if they have names.
-        most_frequent
-            Take the most frequent number instead of the mean.
-        missing_values
-            Texts and numbers that mean that a value is missing.
-        """
+        """Return the reference of a history: of all applicants, if none was accepted."""
         rows = np.flatnonzero(accepted) if accepted.any() else np.arange(accepted.size)
         some = without_words(take(X, rows), missing_values)
         typical = _most_frequent if most_frequent else _mean
@@ -265,17 +251,6 @@ def contributions(
     classifier: Explained, X: Any, reference: Reference, *, sensitive_features: Any = None
 ) -> Floats:
     """Return what each column changes in each applicant's log-odds; 0 for protected columns.
-
-    Parameters
-    ----------
-    classifier
-        Its last round decided.
-    X
-        Features, in the caller's columns.
-    reference
-        The applicant that they are compared with.
-    sensitive_features
-        Their groups, if the classifier reads groups.
 
     Examples
     --------
@@ -436,17 +411,8 @@ def reasons_for(
 ) -> list[bytes | None] | None:
     """Return the reasons of all applicants that the last round rejected, as a ledger keeps them.
 
-    Parameters
-    ----------
-    classifier, X, reference, sensitive_features
-        As for ``contributions``, for the whole batch.
-    accepted
-        Which applicants were accepted; these get None.
-
-    Returns
-    -------
-    list or None
-        None if there is no reference, or the classifier does not expose its scores.
+    Accepted applicants get None, and all do if there is no reference or the classifier does not
+    expose its scores.
     """
     if reference is None or not hasattr(classifier, "scored_by"):
         return None

@@ -260,25 +260,9 @@ class PeopleStore:
     ) -> Places:
         """Record the decisions on new applicants and return their places.
 
-        Parameters
-        ----------
-        bits
-            Bits of their ids, which are all new.
-        accepted
-            Which of them were accepted.
-        round
-            Number of the round, 0 for the history.
-        X, group
-            Features and group codes of all of them; None records no features, and group 0.
-        part
-            Part in which each is recorded if accepted; None means the first.
-        outcome
-            Outcomes of the accepted only, in their order; None means that all are pending.
-        columns
-            Values of extra columns, one entry per applicant; others get their default.
-        sort
-            Write rows in the order of the bits, so that a batch in another order leaves the same
-            rows. False keeps the order of the batch.
+        ``outcome`` are the outcomes of the accepted only, in their order; None means that all are
+        pending. Rows are written in the order of the bits, so that a batch in another order leaves
+        the same rows, unless ``sort`` is False.
         """
         n, rows = len(self._tables), np.arange(bits.size)
         if sort and not increasing(bits):
@@ -362,22 +346,8 @@ class PeopleStore:
 
         The same outcome may come again, in one call or in several.
 
-        Parameters
-        ----------
-        ids, bits
-            Ids, for messages, and their bits.
-        outcome
-            Outcome codes; NEVER for applicants who will not have one.
-        correcting
-            Replace recorded outcomes. False refuses to change a recorded outcome, True refuses an
-            applicant with a pending outcome.
-
-        Raises
-        ------
-        UnknownIdError
-            If an applicant was not decided on, or was rejected.
-        InputError
-            If outcomes contradict each other or the record.
+        ``correcting`` replaces recorded outcomes and refuses an applicant with a pending one;
+        otherwise a recorded outcome cannot change.
         """
         changes = self.check_outcomes(ids, bits, outcome, correcting=correcting)
         self._write(changes)
@@ -397,15 +367,7 @@ class PeopleStore:
     def forget(self, ids: NDArray[Any], bits: Bits) -> list[NDArray[np.int64]]:
         """Delete applicants and their ids for good.
 
-        Returns
-        -------
-        moved
-            For each part, the new row of each old row, −1 for the deleted.
-
-        Raises
-        ------
-        UnknownIdError
-            If an id is not known.
+        Return, for each part, the new row of each old row, −1 for the deleted.
         """
         self.check_known(ids, bits)
         place, n = self._index.find(bits), len(self._tables)

@@ -106,14 +106,7 @@ def plan(
 ) -> list[UntilCertified]:
     """Simulate the certified method, and return what a certificate takes, overall and per group.
 
-    Parameters
-    ----------
-    wanted
-        The planned program.
-    jobs
-        Simulations at a time; −1 means one per core.
-    progress
-        Called with (simulations done, simulations in total).
+    ``progress`` is called with the number of simulations done and in total.
     """
     if wanted.repetitions < 2:
         raise InputError(f"repetitions must be 2 or more, got {wanted.repetitions}.")
@@ -150,24 +143,9 @@ def _run_keyed(wanted: Plan, mode: str, number: int) -> tuple[tuple[str, int], S
 def simulate_plan(wanted: Plan, mode: str, number: int, *, whole: bool = False) -> Simulated:
     """Simulate one run; return what it took until the first certificate, and its last curve.
 
-    Parameters
-    ----------
-    wanted
-        The planned program.
-    mode
-        ``"overall"`` or ``"per_group"``, as ``CertifiedClassifier`` certifies.
-    number
-        Number of the run; the seed of its world is the plan's seed plus this number.
-    whole
-        Whether the run goes on to its last round, or ends with the certificate.
-
-    Returns
-    -------
-    taken
-        A row for each certificate: rounds, people accepted, people explored and losses on bad
-        applicants; NaN if the certificate never came.
-    curve
-        What the rule would earn at several bounds, from the last round.
+    ``whole`` goes on to the last round; otherwise the run ends with the certificate. A certificate
+    took rounds, people accepted, people explored and losses on bad applicants; NaN if it never
+    came.
     """
     with threadpool_limits(1):
         feedback = Feedback(delay=wanted.delay)

@@ -126,13 +126,6 @@ def about_round(record: Round, alpha: float | None = None) -> Iterator[str]:
 def more_needed(more: float, *, tested: bool = True) -> str:
     """Return a clause on how many more outcomes the next certificate needs.
 
-    Parameters
-    ----------
-    more
-        How many; NaN or infinite if that is unknown.
-    tested
-        Whether any outcome has been tested.
-
     Examples
     --------
     >>> more_needed(120.4), more_needed(math.nan, tested=False)

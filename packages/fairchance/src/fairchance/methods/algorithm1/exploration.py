@@ -110,33 +110,10 @@ def draw_explored(
 ) -> tuple[Draw, NDArray[np.float64]]:
     """Draw from EXPLORE_t with probability proportional to g(x, z; f_t), within the limits.
 
-    Parameters
-    ----------
-    batch
-        The whole batch.
-    explore
-        Rows of its explore region.
-    score
-        f_t's score of the whole batch.
-    n_explore
-        How many to draw, if the strategy's limits allow as many.
-    strategy
-        Gives g.
-    n_groups
-        How many groups there are.
-    seed, round
-        Keys of the randomness, together with the ids.
-    n_instead
-        How many would be drawn if another applicant took the place of an average one of the batch;
-        for the probability that the log gives to other applicants.
-
-    Returns
-    -------
-    draw
-        The rows drawn, with exact probabilities, one entry per row of ``explore``; 0 for rows that
-        may not be explored.
-    group_factor
-        The strategy's factor per group in this round.
+    Return the draw, with exact probabilities for the rows of ``explore`` (0 if they may not be
+    explored), and the strategy's factor per group. ``n_instead`` is how many would be drawn if
+    another applicant took the place of an average one of the batch; the log needs it for other
+    applicants.
     """
     keys = seed, round, n_instead
     if not strategy.is_limited:

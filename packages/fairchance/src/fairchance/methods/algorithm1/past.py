@@ -97,14 +97,7 @@ def matched_cut(score: NDArray[np.floating], accepted: NDArray[Any], count: Any 
     accepted is the nearest possible one, and never zero. A history without rejections does not
     say which share of its applicants the past accepted: then the cut is ½.
 
-    Parameters
-    ----------
-    score
-        f_0's score of each applicant of the history, or of each cell.
-    accepted
-        How many applicants the past accepted there: true or false for an applicant.
-    count
-        How many applicants there are; None means one each.
+    ``score`` and ``accepted`` may be of cells with ``count`` applicants each.
 
     Examples
     --------

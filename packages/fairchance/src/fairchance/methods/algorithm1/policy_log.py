@@ -244,12 +244,7 @@ class PolicyLog:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Walk over logged policies with some rows, whose w before them is ``start``.
 
-        Returns
-        -------
-        own
-            Σ n_i·π_i over these policies.
-        w
-            The accumulated w after them.
+        Return Σ n_i·π_i over these policies, and w after them.
         """
         rows = np.arange(n_rows(X)) if rows is None else rows
         own, w = np.zeros(rows.size), start.copy()

@@ -337,17 +337,8 @@ class Engine:
     ) -> None:
         """Freeze the rankings that are due before round ``t``.
 
-        Parameters
-        ----------
-        t
-            The next round.
-        reference
-            Features and groups of the reference applicants.
-        n_batch
-            Number of applicants in the next batch.
-        learn
-            Returns a model learned from everything known now, and what its fit had to say; None if
-            that is not enough, so that the first pilot has to treat all applicants alike.
+        ``learn`` returns a model learned from everything known now, and what its fit had to say;
+        None if that is not enough, so that the first pilot has to treat all applicants alike.
         """
         self.largest_batch = max(self.largest_batch, n_batch)
         while self._is_due(t):
@@ -501,12 +492,7 @@ class Engine:
         Evidence of rounds that are in the tests stays. In other rounds, an accepted applicant who
         is forgotten counts as bad, like one whose outcome is withdrawn.
 
-        Parameters
-        ----------
-        moved
-            New row of each old row, −1 for the deleted.
-        bits
-            Bits of the ids to forget.
+        ``moved`` is the new row of each old row, −1 for the deleted.
         """
         for ladder_rows in self.stage.ladder_rows:
             ladder_rows.keep(moved[: ladder_rows.at.rank.size] >= 0)
@@ -741,26 +727,7 @@ class Engine:
         group_mode: str,
         delta: float,
     ) -> CertifiedRound:
-        """Return the record of a round that is about to be logged.
-
-        Parameters
-        ----------
-        t
-            Number of the round.
-        policy
-            The policy that decided it.
-        X, score, sure, accepted
-            The engine's applicants: features, the policy's scores, which are accepted for sure, and
-            which were accepted.
-        bets
-            The bets on the round.
-        group
-            The group that the engine is for; None for all applicants.
-        group_mode
-            What groups could change.
-        delta
-            δ of all certificates together.
-        """
+        """Return the record of a round that is about to be logged."""
         ladder, rung = policy.ladder, policy.rung
         certified = ladder.certified()
         coming, coming_rung = self._next_certificate(policy, certified)
@@ -843,23 +810,7 @@ class Engine:
 def edge_softness(
     ranking: Ranking, number: int, rules: Rules, pilot: Pilot, widest: float, n_batch: int
 ) -> float:
-    """Return τ: a part of the share that the model thinks it can accept, at least six applicants.
-
-    Parameters
-    ----------
-    ranking
-        The ranking of the ladder.
-    number
-        Number of the ladder in its stage, from 0.
-    rules
-        The promise.
-    pilot
-        The present pilot.
-    widest
-        The largest share that a policy of this stage accepted for sure.
-    n_batch
-        Applicants in the largest batch so far.
-    """
+    """Return τ: a part of the share that the model expects to accept, at least six applicants."""
     if isinstance(ranking.likelihood, ConstantLikelihood):
         # All ranks are 1, so a rung accepts every applicant with exp(−(1 − q)/τ). This τ makes
         # that q for the pilot's own rung.

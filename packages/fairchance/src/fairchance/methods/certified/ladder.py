@@ -74,16 +74,8 @@ class Floor:
     ) -> Floor:
         """Return the floor whose mean chance over reference applicants is ``share``.
 
-        Parameters
-        ----------
-        strategy
-            g; if it has group quotas, each group gets its part of the share.
-        share
-            Mean chance over the applicants who may be explored.
-        X, score, group
-            Reference applicants.
-        n_groups
-            Number of groups.
+        The mean is over the applicants who may be explored; if the strategy has group quotas, each
+        group gets its part of the share.
         """
         if share == 0 or group.size == 0:
             # Without a floor only the limits of the strategy matter.
@@ -326,13 +318,8 @@ class Ladder:
         round, so wealth stays a supermartingale, whatever is chosen and however wrong the
         estimates are.
 
-        Parameters
-        ----------
-        at, p
-            Positions of applicants of earlier rounds, and their probabilities of acceptance under
-            the policy to be deployed.
-        fdr
-            Estimated FDR of every rung; NaN if unknown.
+        Applicants are of earlier rounds, and ``p`` is their probability of acceptance under the
+        policy to be deployed.
         """
         pi = self.policies(at)
         mass = pi.sum(axis=0)
@@ -356,15 +343,8 @@ class Ladder:
     ) -> None:
         """Test the rungs on a round.
 
-        Parameters
-        ----------
-        at, p, accepted, bad
-            All applicants of the round: their positions, their logged probabilities, which were
-            accepted, and how bad the outcomes of the accepted were.
-        deployed
-            The deployed rung; None if it was a rung of another ladder.
-        use
-            The rungs to bet on, chosen before the round: for all bounds and caps, or for each.
+        ``deployed`` is None if a rung of another ladder was deployed. ``use`` are the rungs to bet
+        on, chosen before the round: for all bounds and caps, or for each.
         """
         tests, ratio_bound = self.tests, self.ratio_bounds(deployed)
         use = np.broadcast_to(use, (len(tests), *ratio_bound.shape))

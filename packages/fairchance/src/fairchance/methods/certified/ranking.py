@@ -61,18 +61,7 @@ class Ranking:
     ) -> Ranking:
         """Freeze the order that a model gives to applicants like those of a reference.
 
-        Parameters
-        ----------
-        likelihood
-            The model.
-        score, group
-            Its scores of the reference applicants, and their groups.
-        n_groups
-            Number of groups.
-        within
-            Whether applicants are ranked within their own group only.
-        notes
-            What the fit of the model warned of.
+        ``within`` ranks applicants within their own group only.
         """
         parts = [score[group == z] for z in range(n_groups)] if within else [score]
         reference = tuple(np.sort(part if part.size else score) for part in parts)
@@ -172,19 +161,9 @@ def learn_ranking(
     The model is None unless good and bad outcomes are known. For the default learner good ones are
     enough if the history also has rejected applicants to compare with.
 
-    Parameters
-    ----------
-    past
-        The history, or the part of one group.
-    X, outcome, group
-        Our own accepted applicants whose outcomes are known.
-    learner
-        The learner to fit to both. If its ``fit`` takes ``rejected`` or ``from_history``, it gets
-        the features of the history's rejected applicants, or which rows are of the history.
-    n_groups
-        Number of groups.
-    expansion
-        How codes become numbers for a learner.
+    ``X`` are our own accepted applicants with known outcomes. If the learner's ``fit`` takes
+    ``rejected`` or ``from_history``, it gets the features of the history's rejected applicants, or
+    which rows are of the history.
     """
     together = np.concatenate([past.outcome, outcome])
     known = np.unique(together).tolist()

@@ -54,28 +54,9 @@ FIXED = (
 class Rules:
     """What one certificate promises, and how its δ is spent.
 
-    Attributes
-    ----------
-    alpha, delta
-        α and δ.
-    utility
-        Value of decisions; it chooses among certified policies.
-    horizon
-        Expected number of rounds; None means unknown.
-    within
-        Whether applicants are ranked within their own group only.
-    floor
-        Mean chance of every applicant, whatever the rank.
-    strategy
-        How that chance is spread.
-    noise
-        How often outcomes are recorded wrongly.
-    maturity
-        Rounds that must have passed before a round enters the tests.
-    patience
-        Rounds after which missing outcomes count as bad; None means never.
-    monitor
-        δ of the drift monitor; 0 means no monitor.
+    ``within`` ranks applicants within their own group only, ``floor`` is the mean chance of every
+    applicant, whatever the rank, ``strategy`` spreads it, and ``monitor`` is δ of the drift
+    monitor, 0 for none. The other fields are options of ``CertifiedClassifier``.
     """
 
     alpha: float
