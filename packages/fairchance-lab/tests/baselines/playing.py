@@ -110,10 +110,9 @@ def check_promises(method):
         if not batch.accepted.all():
             break
         fitted.observe(batch.ids, good)
-    with pytest.raises(UnknownIdError, match="were rejected"):
-        fitted.observe(batch.ids[~batch.accepted][:1], [1])
-    with pytest.raises(UnknownIdError, match="never decided on"):
-        fitted.observe([10**6], [1])
+    for unknown in (batch.ids[~batch.accepted][0], 10**6):
+        with pytest.raises(UnknownIdError, match=str(unknown)):
+            fitted.observe([unknown], [1])
     p = fitted.acceptance_probability(X, sensitive_features=group)
     assert p.shape == (N,)
     assert np.all((p >= 0) & (p <= 1))

@@ -61,13 +61,13 @@ def test_a_rejected_person_has_no_slot(history, rng):
     method = started(history)
     _, _, batch = decided(method, rng)
     accepted, rejected = batch.ids[batch.accepted], batch.ids[~batch.accepted]
-    for ids, words in (
-        (rejected[:2], "2 of 2 ids were rejected, first"),
-        ([accepted[0], rejected[0]], "1 of 2 ids were rejected"),
-        ([10**9], "1 of 1 ids were never decided on"),
-        ([0], "1 of 1 ids were rejected, first 0"),  # of the history
+    for ids, named in (
+        (rejected[:2], f"2 of 2 ids .*{rejected[0]}"),
+        ([accepted[0], rejected[0]], f"1 of 2 ids .*{rejected[0]}"),
+        ([10**9], f"1 of 1 ids .*{10**9}"),
+        ([0], "1 of 1 ids .* 0"),  # of the history
     ):
-        with pytest.raises(UnknownIdError, match=words):
+        with pytest.raises(UnknownIdError, match=named):
             method.observe(ids, [1] * len(ids))
     assert method.n_outcomes_ == 40
     assert len(method._rejected()) == rejected.size + 20
@@ -144,7 +144,7 @@ def test_outcomes_may_come_in_parts_again_and_be_corrected(history, rng):
     assert one.propensity.tolist() == other.propensity.tolist()
     with pytest.raises(InputError, match="correct"):
         parts.observe(ids[:1], 1 - outcome[:1])
-    with pytest.raises(InputError, match="contradict each other for id"):
+    with pytest.raises(InputError, match=f"id.* {ids[0]}"):
         parts.correct([ids[0], ids[0]], [0, 1])
     parts.correct(ids, np.zeros(ids.size))
     assert parts.decide(X, sensitive_features=group).propensity[0] < other.propensity[0]
@@ -184,11 +184,11 @@ def test_a_round_that_fails_is_no_round(history, rng):
 def test_a_history_that_cannot_be_read_loses_nothing(history, rng):
     method = started(history)
     decided(method, rng)
-    with pytest.raises(InputError, match="only one class of outcome"):
+    with pytest.raises(InputError, match="class"):
         method.fit(np.zeros((5, 2)), np.ones(5))
     assert decided(method, rng)[2].round == 2
 
 
 def test_a_setting_must_be_known():
-    with pytest.raises(InputError, match="Coin has the settings none, got 'aligned'; name one"):
+    with pytest.raises(InputError, match=r"Coin.* none.* 'aligned'"):
         Coin.setting("aligned")

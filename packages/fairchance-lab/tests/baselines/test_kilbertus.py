@@ -376,7 +376,7 @@ def test_the_rejected_have_no_outcome():
     answers = [m.decide(batch.X, sensitive_features=batch.group) for m in (told, lied)]
     assert np.array_equal(answers[0].accepted, answers[1].accepted)
     rejected = answers[0].ids[~answers[0].accepted]
-    with pytest.raises(UnknownIdError, match="were rejected"):
+    with pytest.raises(UnknownIdError, match=str(rejected[0])):
         told.observe(rejected, np.ones(rejected.size))
     before = told.acceptance_probability(batch.X)
     told.decide(batch.X, sensitive_features=batch.group)
@@ -404,26 +404,26 @@ def test_an_outcome_of_the_history_can_be_corrected_before_ours_come():
 
 
 @pytest.mark.parametrize(
-    ("options", "text"),
+    ("name", "value"),
     [
-        ({"family": "linear"}, "family must be one of .*'semi'.*got 'linear'"),
-        ({"learn_from": "none"}, "learn_from must be one of"),
-        ({"parity": "odds"}, "parity must be one of"),
-        ({"cost": 1.0}, r"cost must be in \(0, 1\), got 1.0"),
-        ({"clip": 0.0}, r"clip must be in \(0, 1\], got 0.0"),
-        ({"batch_size": 0}, "batch_size must be 1 or more, got 0"),
-        ({"steps": 0}, "steps must be 1 or more, or None, got 0"),
-        ({"penalty": -1.0}, "penalty must be 0 or more, got -1.0"),
+        ("family", "linear"),
+        ("learn_from", "none"),
+        ("parity", "odds"),
+        ("cost", 1.0),
+        ("clip", 0.0),
+        ("batch_size", 0),
+        ("steps", 0),
+        ("penalty", -1.0),
     ],
 )
-def test_options_are_checked(options, text):
-    with pytest.raises(InputError, match=text):
-        fitted(lender_world(0), **options)
+def test_options_are_checked(name, value):
+    with pytest.raises(InputError, match=f"{name}.* {value!r}"):
+        fitted(lender_world(0), **{name: value})
 
 
 def test_parity_needs_groups(rng):
     X = rng.normal(size=(50, 2))
-    with pytest.raises(InputError, match="compares groups, and fit got none"):
+    with pytest.raises(InputError, match=r"groups.* none"):
         KilbertusPolicy(parity="demographic").fit(X, X[:, 0] > 0)
 
 

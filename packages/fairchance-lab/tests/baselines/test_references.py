@@ -211,5 +211,5 @@ def test_few_people_of_one_outcome():
 
 def test_a_world_that_drifts_has_no_reference():
     spec = WorldSpec("bent", n_batch=50, n_rounds=2, drift={"feature": "x", "spoil": 0.01})
-    with pytest.raises(InputError, match=r"drifts has no single population.*leave drift out"):
+    with pytest.raises(InputError, match="drift"):
         ceiling(spec.build(bent(), 0), MONEY, 0.15)

@@ -125,14 +125,14 @@ def test_each_says_what_it_assumes(kind):
 
 
 @pytest.mark.parametrize(
-    ("method", "words"),
+    ("method", "named"),
     [
-        (FuzzyAugmentation(bad_ratio=-1.0), "bad_ratio must be at least 0, got -1.0"),
-        (LabelAugmentation(sure_below=2), r"sure_below must be in \[0, 1\], got 2"),
-        (Extrapolation(0.0), r"cutoff must be in \(0, 1\), got 0.0"),
+        (FuzzyAugmentation(bad_ratio=-1.0), "bad_ratio.* -1.0"),
+        (LabelAugmentation(sure_below=2), "sure_below.* 2"),
+        (Extrapolation(0.0), "cutoff.* 0.0"),
     ],
 )
-def test_parameters_are_checked_in_one_sentence(rng, method, words):
+def test_parameters_are_checked(rng, method, named):
     X, y, accepted = people(rng, 100)
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=named):
         method.fit(X, y, accepted=accepted)

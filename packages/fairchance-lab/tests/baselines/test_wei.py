@@ -196,9 +196,9 @@ def test_wrong_parameters_are_named():
         ],
     )
     check_refusals(WeiBootstrap(), [("cost", 0), ("n_models", 1), ("l2", -1.0)])
-    with pytest.raises(ValueError, match="cost must be in"):
+    with pytest.raises(ValueError, match=r"cost.* 1.2"):
         acceptance_threshold(1.0, 1.2, 0.9)
-    with pytest.raises(ValueError, match="discount must be in"):
+    with pytest.raises(ValueError, match=r"discount.* 1.0"):
         acceptance_threshold(1.0, 0.5, [0.9, 1.0])
 
 

@@ -83,7 +83,7 @@ def test_methods_are_listed():
     assert values["cost"] == {"value": 0.6, "source": "the paper implemented here"}
     words = call("methods", "kilbertus-icml").stdout
     assert all(name in words for name in values)
-    refused_with("no baseline 'plain'", "methods", "plain")
+    refused_with("'plain'", "methods", "plain")
 
 
 def test_data_sets_are_listed_with_their_location(monkeypatch):
@@ -101,7 +101,7 @@ def test_data_sets_are_listed_with_their_location(monkeypatch):
         assert row["name"] in words
         assert row["where"] in words
     assert "acs:CA:2018" in words
-    refused_with("data must name an existing folder", "datasets", "--data", "nowhere")
+    refused_with("data .*'nowhere'", "datasets", "--data", "nowhere")
 
 
 # Runs
@@ -201,8 +201,8 @@ def test_report_of_two_runs_with_figures(small, tmp_path, undrawn):
 def test_report_of_an_incomplete_run(small, tmp_path):
     (tmp_path / "half" / "parts").mkdir(parents=True)
     (tmp_path / "half" / "settings.json").write_bytes((small / "settings.json").read_bytes())
-    refused_with("the run in half is not complete; start it again", "results", "half")
-    refused_with("no results at nowhere; name the folder of a run", "results", "nowhere")
+    refused_with("half", "results", "half")
+    refused_with("nowhere", "results", "nowhere")
     assert not (tmp_path / "report.html").exists()
 
 
@@ -210,47 +210,47 @@ def test_report_of_an_incomplete_run(small, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "arguments"),
+    ("named", "arguments"),
     [
-        ("no experiment 'germany'; known are german", "germany"),
-        ("at least one method", "german --methods ,"),
-        (r"got \['plain'\]", "german --methods plain,plain"),
-        ("no switch Z9; known are A1", "german --switch Z9"),
-        ("no switch Z9; known are A1", "german --as-released --without Z9"),
-        ("repetitions must be 1 or more, got 0", "german --repetitions 0"),
-        ("jobs must be 1 or more, or -1", "german --methods plain --jobs 0"),
-        ("leave the data out", "german --data-set fico"),
-        ("did you mean 'adult-ca-2019'", "adult-race --data-set adult-ca-2018"),
-        ("must be one of 'sex', got 'race'", "adult-race --data-set german"),
+        ("'germany'.* german", "germany"),
+        ("method", "german --methods ,"),
+        (r"\['plain'\]", "german --methods plain,plain"),
+        ("Z9.* A1", "german --switch Z9"),
+        ("Z9.* A1", "german --as-released --without Z9"),
+        ("repetitions.* 0", "german --repetitions 0"),
+        ("jobs.* 0", "german --methods plain --jobs 0"),
+        ("german", "german --data-set fico"),
+        ("'adult-ca-2018'.* 'adult-ca-2019'", "adult-race --data-set adult-ca-2018"),
+        ("'sex'.* 'race'", "adult-race --data-set german"),
         ("acs_ca_2018_adults_40pct.parquet", "adult-race --data-set acs-ca-2018-sample"),
-        ("data must name an existing folder", "adult-race --data nowhere"),
-        ("no method 'plian'; known are plain", "german --methods plian --repetitions 1 --jobs 1"),
+        ("data .*'nowhere'", "adult-race --data nowhere"),
+        ("'plian'.* plain", "german --methods plian --repetitions 1 --jobs 1"),
     ],
 )
-def test_invalid_reproduce_arguments_are_refused_with(words, arguments):
-    refused_with(words, "reproduce", *arguments.split())
+def test_invalid_reproduce_arguments_are_refused(named, arguments):
+    refused_with(named, "reproduce", *arguments.split())
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("named", "text"),
     [
-        ("cannot be read as TOML", "[world"),
-        ("world is missing", 'methods = ["plain"]'),
-        (r"in mine.toml: \[world\] has no field 'n_bach'", WORLD + "n_bach = 3"),
-        ("a past rule must be one of", WORLD + 'past = [{rule = "luck"}]'),
-        ("has no column 'sum'", WORLD.replace("lender", "loans.csv") + "columns = {CSV}"),
-        ("name its outcome and group columns", WORLD.replace("lender", "loans.csv")),
+        ("TOML", "[world"),
+        ("world", 'methods = ["plain"]'),
+        (r"mine.toml.* \[world\].* 'n_bach'", WORLD + "n_bach = 3"),
+        ("past.* 'luck'", WORLD + 'past = [{rule = "luck"}]'),
+        ("column 'sum'", WORLD.replace("lender", "loans.csv") + "columns = {CSV}"),
+        ("outcome.* group", WORLD.replace("lender", "loans.csv")),
     ],
 )
-def test_invalid_world_is_refused_with(words, text, tmp_path):
+def test_invalid_world_is_refused(named, text, tmp_path):
     write_loans(tmp_path / "loans.csv")
     own = '{outcome = "paid", good = "yes", group = "town", features = ["sum"]}'
     (tmp_path / "mine.toml").write_text(text.replace("{CSV}", own))
-    refused_with(words, "simulate", "mine.toml", "--jobs", "1")
+    refused_with(named, "simulate", "mine.toml", "--jobs", "1")
 
 
 def test_missing_world_file():
-    refused_with("there is no file no.toml; name a TOML file", "simulate", "no.toml")
+    refused_with("no.toml", "simulate", "no.toml")
     for command in ("reproduce", "compare", "simulate"):
         refused_with(re.escape(SHORT_WORLD), command, "taiwan")
 
@@ -261,12 +261,10 @@ def test_the_short_world_of_messages_is_one(tmp_path):
     assert read_world_file(path).world.data in CATALOGUE
 
 
-def test_folder_of_another_run_is_refused_with(small, tmp_path):
+def test_folder_of_another_run_is_refused(small, tmp_path):
     (tmp_path / "mine.toml").write_text(WORLD)
     before = (small / "results.parquet").read_bytes()
-    refused_with(
-        "holds results of another run", "simulate", "mine.toml", "--out", small, "--jobs", 1
-    )
+    refused_with(str(small), "simulate", "mine.toml", "--out", small, "--jobs", 1)
     assert (small / "results.parquet").read_bytes() == before
 
 
@@ -280,7 +278,7 @@ def test_failed_download_has_its_own_exit_code(monkeypatch):
             ("reproduce", "adult-race"),
             ("reproduce", "adult-gender", "--data-set", "acs:RI:2021"),
         ):
-            refused_with(f"cannot reach {closed}.*FAIRCHANCE_DATA", *command, code=3)
+            refused_with(f"{closed}.*FAIRCHANCE_DATA", *command, code=3)
 
 
 def test_interrupted_run_prints_how_to_resume(tmp_path, monkeypatch):
@@ -302,13 +300,13 @@ def test_help_and_errors_import_nothing_slow():
         "simulate": "Missing argument",
         "results": "Missing argument",
         "theory": "Missing option",
-        "reproduce germany": "there is no experiment 'germany'",
-        "reproduce german --switch Z9": "there is no switch Z9",
-        "reproduce german --without A9": "that --as-released switches on",
+        "reproduce germany": "'germany'",
+        "reproduce german --switch Z9": "Z9",
+        "reproduce german --without A9": "--as-released",
         "reproduce german --repetitions many": "Invalid value for '--repetitions'",
-        "compare germany": "there is no experiment 'germany'",
-        "compare mine.toml --data-set fico": "names its own data",
-        "results german -o german.txt": "must name a file that ends in .html or .htm",
+        "compare germany": "'germany'",
+        "compare mine.toml --data-set fico": "--data-set",
+        "results german -o german.txt": ".html",
     }
     answered = in_a_fresh_interpreter(*asked, *(text.split() for text in wrong))
     for words, (code, there, output) in zip(asked, answered[: len(asked)], strict=True):
@@ -356,4 +354,4 @@ def test_theory_prints_what_the_theorems_require():
     assert call(*words).stdout.splitlines() == theory_lines(setting, 1000)
     first, *_ = done(*words)["theorems"]
     assert first["people"] == feasibility(setting).people
-    refused_with("whole number of at least 1, got 0", "theory", "--cells", 0)
+    refused_with("cells.* 0", "theory", "--cells", 0)

@@ -146,7 +146,7 @@ def test_methods_of_the_file_and_own_methods_are_compared(tmp_path, monkeypatch)
     row = actual["mine_judged:everybody"]
     assert [row[f"true_positive_rate_{group}"] for group in "AB"] == pytest.approx([1.0, 1.0])
     assert "acceptance_probability" not in call(*asked).stdout
-    refused_with("there is no method 'plane'; known are plain", *command, "--methods", "plane")
+    refused_with("'plane'.* plain", *command, "--methods", "plane")
 
 
 def test_method_that_always_fails_has_no_numbers_and_exits_with_an_error(monkeypatch):
@@ -164,7 +164,7 @@ def test_method_that_always_fails_has_no_numbers_and_exits_with_an_error(monkeyp
     assert len(report["failures"]) == 2
 
     own_module(monkeypatch, "mine_broken", OWN)
-    refused_with(r"\(different code\); add --fresh", "compare", "mine.toml", *command)
+    refused_with(r"\(different code\).* --fresh", "compare", "mine.toml", *command)
     assert done("compare", "mine.toml", *command, "--fresh")["failures"] == []
     assert len(read_results(Path("out/before-1")).failures) == 2
 
@@ -190,14 +190,14 @@ def test_simulation_json_contains_certificates(tmp_path, monkeypatch):
     assert [certificate["round"] for certificate in result["certificates"]] == list(range(1, 9))
 
 
-def test_invalid_comparisons_are_refused_with():
-    refused_with("no experiment 'germany'; known are german", "compare", "germany")
-    refused_with("there is no file no.toml", "compare", "no.toml")
-    refused_with("names its own data; leave it out", "compare", "mine.toml", "--data-set", "fico")
+def test_invalid_comparisons_are_refused():
+    refused_with("'germany'.* german", "compare", "germany")
+    refused_with("no.toml", "compare", "no.toml")
+    refused_with("data", "compare", "mine.toml", "--data-set", "fico")
     Path("mine.toml").write_text(WORLD + "drift = {log_odds = -0.1}\n")
-    refused_with("drift.*leave drift out", "compare", "mine.toml", "--jobs", 1)
+    refused_with("drift", "compare", "mine.toml", "--jobs", 1)
     Path("mine.toml").write_text("judged = 3\n" + WORLD)
-    refused_with("judged must be true or false, got 3", "compare", "mine.toml")
+    refused_with("judged.* 3", "compare", "mine.toml")
 
 
 def test_repeated_rows_are_reported(monkeypatch):

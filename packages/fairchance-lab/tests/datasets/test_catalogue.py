@@ -89,14 +89,14 @@ def test_loads(data):
 
 def test_a_replacement_is_never_used_as_the_papers_data(data):
     (data / "2019/1-Year/psam_p06.csv").unlink()
-    with pytest.raises(InputError, match=r"2019/1-Year/csv_pca.zip is not on this machine"):
+    with pytest.raises(InputError, match=r"2019/1-Year/csv_pca.zip"):
         load("adult-ca-2019", data=data, download=False)
 
 
 def test_missing_files():
-    with pytest.raises(InputError, match=f"acs-ca-2018-sample needs the file {SAMPLE}"):
+    with pytest.raises(InputError, match=f"acs-ca-2018-sample .*{SAMPLE}"):
         load("acs-ca-2018-sample")
-    with pytest.raises(InputError, match="credit score tables"):
+    with pytest.raises(InputError, match="cdf"):
         load("fico", download=False)
 
 
@@ -106,15 +106,15 @@ def test_missing_files():
 def test_unknown_names(name, suggested):
     with pytest.raises(InputError) as caught:
         load(name)
-    assert f"no data set {name!r}" in str(caught.value)
-    assert ("did you mean 'german'" in str(caught.value)) == suggested
+    assert repr(name) in str(caught.value)
+    assert ("'german'" in str(caught.value)) == suggested
     assert all(known in str(caught.value) for known in (*CATALOGUE, "acs:CA:2018"))
 
 
 def test_unknown_states_and_groups():
-    with pytest.raises(InputError, match=r"state must be .* got 'XX'"):
+    with pytest.raises(InputError, match=r"state.* 'XX'"):
         load("acs:XX:2018")
-    with pytest.raises(InputError, match="group of german must be one of 'sex', got 'race'"):
+    with pytest.raises(InputError, match=r"group.* 'sex'.* 'race'"):
         load("german", group="race")
 
 

@@ -59,10 +59,10 @@ def test_rejects_another_file(packed, tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "german.data.gz").write_bytes(packed)
     monkeypatch.setattr(german, "files", lambda _: tmp_path)
-    with pytest.raises(InputError, match=r"sha256 must be b21f"):
+    with pytest.raises(InputError, match=r"sha256.* b21f"):
         load_german()
 
 
 def test_rejects_another_group():
-    with pytest.raises(InputError, match="group must be one of 'sex', got 'race'"):
+    with pytest.raises(InputError, match=r"group.* 'sex'.* 'race'"):
         load_german("race")

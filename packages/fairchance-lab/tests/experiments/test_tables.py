@@ -259,9 +259,9 @@ def test_empty_groups_do_not_change_the_noise_floor(n_groups):
 
 def test_unknown_metrics_are_rejected(rng):
     results = make_results(rng)
-    with pytest.raises(InputError, match=r"a metric must be one of revenue, .*, got 'profit'\."):
+    with pytest.raises(InputError, match=r"metric.* revenue, .*'profit'"):
         tables.per_round(results, "profit")
-    with pytest.raises(InputError, match="no exploration and thus no explored_share"):
+    with pytest.raises(InputError, match="explored_share"):
         tables.per_round(results, "explored_share", next_batch=True)
 
 
@@ -281,5 +281,5 @@ def test_published_numbers():
     )
     assert published_table("adult_gender")["yang"]["revenue"].mean == -45.3
     assert paper_data("german_gender") == "german"
-    with pytest.raises(InputError, match="got 'compas'"):
+    with pytest.raises(InputError, match="'compas'"):
         published_table("compas")

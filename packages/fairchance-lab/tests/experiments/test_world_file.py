@@ -257,7 +257,7 @@ def test_files_that_are_none(tmp_path):
 
 
 def test_counting_by_cutoff_needs_a_cutoff(read):
-    with pytest.raises(InputError, match="no cut-off rule"):
+    with pytest.raises(InputError, match="cut-off"):
         run_alone(read('segments = "past"\n' + METHODS + LENDER))
 
 
@@ -442,5 +442,5 @@ def test_letters_of_the_paper_on_the_command_line():
 @pytest.mark.parametrize("text", NESTED)
 def test_nested_values_are_refused(tmp_path, text):
     (tmp_path / "p.toml").write_text(text)
-    with pytest.raises(InputError, match="more than 20 values inside each other"):
+    with pytest.raises(InputError, match=" 20 "):
         read_world_file(tmp_path / "p.toml")

@@ -44,12 +44,12 @@ OWN = {"outcome": "paid", "group": "town", "good": "yes"}
 @pytest.mark.parametrize(
     ("file", "columns", "message"),
     [
-        ({}, {}, "name its outcome and group columns"),
-        ({}, {"outcome": "paid"}, "must name the group column"),
-        ({}, {"group": "town"}, "must name the outcome column"),
-        ({}, OWN | {"colour": "red"}, "columns has no field 'colour'; known are outcome, group"),
-        ({}, OWN | {"group": "city"}, "has no column 'city'; its columns are 'income', 'debt'"),
-        ({}, OWN | {"features": ["age"]}, "has no column 'age'"),
+        ({}, {}, "outcome.* group"),
+        ({}, {"outcome": "paid"}, "group column"),
+        ({}, {"group": "town"}, "outcome column"),
+        ({}, OWN | {"colour": "red"}, "columns.* 'colour'.* outcome, group"),
+        ({}, OWN | {"group": "city"}, "'city'.* 'income', 'debt'"),
+        ({}, OWN | {"features": ["age"]}, "'age'"),
         ({}, OWN | {"good": "maybe"}, "'maybe'"),
         ({}, {"outcome": "paid", "group": "town"}, "good=None"),
         ({"outcomes": ("no", "yes", "late")}, OWN, "'late', 'yes', 'no'"),
@@ -67,18 +67,12 @@ def test_invalid_files_are_rejected(tmp_path, file, columns, message):
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        (WorldSpec("germna"), r"no data set 'germna'"),
-        (WorldSpec("german", "race"), "must be one of 'sex', got 'race'"),
-        (
-            WorldSpec("german", population={"share_b": 0.1}),
-            "population options apply to lender only",
-        ),
-        (
-            WorldSpec("lender", population={"share_c": 0.1}),
-            "'share_c'",
-        ),
+        (WorldSpec("germna"), "'germna'"),
+        (WorldSpec("german", "race"), "'sex'.* 'race'"),
+        (WorldSpec("german", population={"share_b": 0.1}), "population.* lender"),
+        (WorldSpec("lender", population={"share_c": 0.1}), "'share_c'"),
         (WorldSpec("acs:XX:2018"), "'XX'"),
-        (WorldSpec("nowhere.csv", columns=OWN), "there is no file 'nowhere.csv'"),
+        (WorldSpec("nowhere.csv", columns=OWN), "'nowhere.csv'"),
     ],
 )
 def test_invalid_names_are_rejected(spec, message):
@@ -93,5 +87,5 @@ def test_data_folder_is_searched(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRCHANCE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(InputError, match=r"acs_ca_2018_adults_40pct\.parquet"):
         load_source(WorldSpec("acs-ca-2018-sample", "race"), data=tmp_path)
-    with pytest.raises(InputError, match="must name an existing folder"):
+    with pytest.raises(InputError, match="/no"):
         load_source(WorldSpec("acs-ca-2018-sample", "race"), data=tmp_path / "no")

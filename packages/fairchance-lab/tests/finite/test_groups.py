@@ -293,10 +293,10 @@ def test_questions_need_groups_only_if_aware():
         assert np.array_equal(
             classifier.accepts(X), classifier.accepts(X, sensitive_features=["C"] * 3)
         )
-        with pytest.raises(InputError, match="sensitive_features is missing"):
+        with pytest.raises(InputError, match="sensitive_features"):
             classifier.decide(X)
     aware, _ = run(n_rounds=2)
-    with pytest.raises(InputError, match="sensitive_features is missing"):
+    with pytest.raises(InputError, match="sensitive_features"):
         aware.accepts(X)
     with pytest.raises(InputError, match="'C'"):
         aware.accepts(X, sensitive_features=["C"] * 3)
@@ -322,7 +322,7 @@ def test_options_that_read_groups_need_their_mode(options, mode, message):
 
 def test_functions_and_domains_without_groups_unless_aware(rng):
     X, group, good = applicants(rng, 200)
-    with pytest.raises(InputError, match="group_mode must be one of"):
+    with pytest.raises(InputError, match=r"group_mode.* 'unaware'"):
         start(0, group_mode="unaware")
     with pytest.raises(InputError, match=r"cut_score .*X alone"):
         start(0, group_mode="blind", cut_score=lambda X, group: X[:, 0], hypothesis="threshold")
@@ -332,7 +332,7 @@ def test_functions_and_domains_without_groups_unless_aware(rng):
         blind.fit(X, good, **given)
     with pytest.raises(InputError, match=r"domain .*'blind'"):
         blind.fit(X, good, sensitive_features=group, domain=([[0, 0]], ["A"]))
-    with pytest.raises(InputError, match="limits on exploration"):
+    with pytest.raises(InputError, match="limits"):
         start(0, group_mode="blind", strategy=Limited(Uniform(), max_risk=0.5))
     blind.set_params(cut_score=lambda X: -X[:, 0], hypothesis="threshold")
     domain = np.array(list(product(range(6), range(2))))

@@ -268,15 +268,15 @@ def test_counterexample_of_joint_constraints():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"max_fdr": 1.5}, "max_fdr is a share"),
-        ({"min_selection_rate": -0.1}, "min_selection_rate is a share"),
-        ({"constraints": "both"}, "constraints must be one of"),
-        ({"hypothesis": "trees"}, "hypothesis must be one of"),
-        ({"gap": -1.0}, "gap is a share"),
-        ({"fairness": SelectionRateParity(0.1).over(((0, 1),))}, "several attributes"),
-        ({"bad": [1.0, -1.0]}, "must be finite and at least 0"),
-        ({"bad": [1.0]}, "one entry per cell"),
-        ({"score": [np.nan, 1.0]}, "one finite number per cell"),
+        ({"max_fdr": 1.5}, "max_fdr.* 1.5"),
+        ({"min_selection_rate": -0.1}, "min_selection_rate.* -0.1"),
+        ({"constraints": "both"}, "constraints.* 'both'"),
+        ({"hypothesis": "trees"}, "hypothesis.* 'trees'"),
+        ({"gap": -1.0}, "gap.* -1.0"),
+        ({"fairness": SelectionRateParity(0.1).over(((0, 1),))}, "attributes"),
+        ({"bad": [1.0, -1.0]}, "bad"),
+        ({"bad": [1.0]}, "bad"),
+        ({"score": [np.nan, 1.0]}, "score"),
     ],
 )
 def test_wrong_input_is_refused(wrong, message):
@@ -331,8 +331,8 @@ def test_separate_cells_per_group_gain_more():
     ("wrong", "message"),
     [
         ({"group": [0, 1]}, r"\(2, 2\)"),
-        ({"bad": [1.0, 1.0]}, "one entry per cell"),
-        ({"hypothesis": "threshold_per_group"}, "needs cells of one group each"),
+        ({"bad": [1.0, 1.0]}, "bad"),
+        ({"hypothesis": "threshold_per_group"}, "threshold_per_group"),
     ],
 )
 def test_wrong_shared_cells_are_refused(wrong, message):

@@ -93,7 +93,7 @@ def test_cells_are_decided_erased_and_verified(place, name, rng, tmp_path):
     repeated = again.decide(X, sensitive_features=group, batch="after")
     assert repeated.ids.tolist() == batch.ids.tolist()
     assert again.classifier.counts_.applicants.sum() == counted.applicants.sum() + 80
-    with pytest.raises(UnknownIdError, match="are unknown or erased"):
+    with pytest.raises(UnknownIdError, match=str(gone[0])):
         again.erase(gone[:1], "again", early=True)
     found = proved(again)
     assert found.n_decisions == 80  # those before rest on people who are gone
@@ -160,7 +160,7 @@ def test_an_unknown_group_is_refused_and_nothing_is_recorded(place, rng):
 def test_an_unknown_group_that_may_not_decide_is_counted_and_verified(place, rng, make):
     X, group, good = people(rng, 300)
     program = Program.create(place, make(), X, good, sensitive_features=group)
-    with pytest.raises(InputError, match="of 300 applicants have a group in 'sex' that is new"):
+    with pytest.raises(InputError, match=r"of 300 .*'sex'"):
         program.decide(X, sensitive_features=group.replace("A", "C"))
     for t in range(2):
         X, group, good = people(rng, 60)

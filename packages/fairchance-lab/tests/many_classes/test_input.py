@@ -38,11 +38,11 @@ def test_classes_missing_in_the_history_must_be_named():
     unnamed = ManyClassClassifier(classes=("sloppy", "honest"), random_state=0).fit(X, early)
     decided = unnamed.decide(X)
     assert decided.accepted.any()
-    with pytest.raises(InputError, match=r"outcomes must be among .*'fraud'.*classes="):
+    with pytest.raises(InputError, match=r"outcomes.* 'fraud'.*classes="):
         unnamed.observe(decided.ids[decided.accepted], ["fraud"] * int(decided.accepted.sum()))
     by_utility = claims_classifier(strategy=None).fit(X, early)  # the utility names all three
     assert by_utility.classes_.tolist() == CLASSES.tolist()
-    with pytest.raises(InputError, match=r"y must be among the classes .*got 'fraud'"):
+    with pytest.raises(InputError, match=r"y .*'fraud'"):
         ManyClassClassifier(classes=("honest", "sloppy")).fit(X, outcome)
 
 
@@ -112,50 +112,50 @@ NAMED = {"classes": ("fraud", "honest", "sloppy")}
 OPTIONS = {
     "too few rows": (
         {"utility": [[0, 0, 0], [1, 1, 1]], "good": None, "observed": None, **NAMED},
-        r"utility must .*'fraud', 'honest'",
+        r"utility .*'fraud', 'honest'",
     ),
     "NaN utility": (
         {"utility": UTILITY | {"part": UTILITY["part"] | {"fraud": np.nan}}},
-        r"utility must be a finite number",
+        "utility.* nan",
     ),
     "row is a number": ({"utility": UTILITY | {"part": 3}}, r"utility.*'part'"),
     "class missing in a row": (
         {"utility": UTILITY | {"part": {"honest": 1}}},
-        r"utility\['part'\] must .*'fraud', 'honest'",
+        r"utility\['part'\] .*'fraud', 'honest'",
     ),
     "names differ from rows": (
         {"decisions": ("refuse", "pay")},
-        r"utility must .*\['refuse', 'pay'\]",
+        r"utility .*\['refuse', 'pay'\]",
     ),
     "duplicate decision": (
         {"utility": np.eye(3), "decisions": ("a", "b", "b"), **NAMED},
-        r"decisions must .*\['a', 'b', 'b'\]",
+        r"decisions .*\['a', 'b', 'b'\]",
     ),
     "duplicate class": (
         {"classes": ("fraud", "honest", "sloppy", "fraud")},
-        r"classes must .*'fraud', 'honest', 'sloppy', 'fraud'",
+        r"classes .*'fraud', 'honest', 'sloppy', 'fraud'",
     ),
     "decisions are not classes": (
         {"utility": None, "decisions": ("a", "b"), **NAMED},
-        r"utility must be given .*\['a', 'b'\]",
+        r"utility .*\['a', 'b'\]",
     ),
     "observed is not a decision": (
         {"observed": ("pay", "wait")},
         r"observed names 'wait'.*\['refuse', 'pay', 'part'\]",
     ),
-    "all observed": ({"observed": tuple(UTILITY)}, r"observed must .*'refuse', 'pay', 'part'"),
-    "none observed": ({"observed": ()}, r"observed must .*\[\]"),
+    "all observed": ({"observed": tuple(UTILITY)}, r"observed .*'refuse', 'pay', 'part'"),
+    "none observed": ({"observed": ()}, r"observed .*\[\]"),
     "good is not a class": ({"good": ("nice",)}, r"good names 'nice'"),
     "good for an unknown decision": (
         {"good": GOOD | {"wait": ("honest",)}},
         r"good names 'wait'",
     ),
-    "good for one of two": ({"good": {"pay": ("honest",)}}, r"good must .*'part'"),
-    "no class is good": ({"good": ()}, r"good must .*'pay'"),
+    "good for one of two": ({"good": {"pay": ("honest",)}}, r"good .*'part'"),
+    "no class is good": ({"good": ()}, r"good .*'pay'"),
     "good not given": ({"good": None}, r"good .*'pay'"),
     "learner per group": ({"learner": PerGroup()}, r"learner .*PerGroup"),
-    "budget is a number": ({"budget": 0.2}, r"budget must .*0\.2"),
-    "unknown weights": ({"weights": "some"}, r"weights must .*'some'"),
+    "budget is a number": ({"budget": 0.2}, r"budget .*0\.2"),
+    "unknown weights": ({"weights": "some"}, r"weights .*'some'"),
     "learner without weights": (
         {"learner": KNeighborsClassifier()},
         r"KNeighborsClassifier .*sample_weight",
@@ -175,7 +175,7 @@ FIT = {
     "NaN": ({"X": np.full((300, 2), np.nan)}, r"X .*300 of 300 rows"),
     "single class": ({"y": ["honest"] * 300}, r"'honest'"),
     "missing outcomes": ({"y": [None] * 300}, r"y .*300"),
-    "duplicate ids": ({"ids": np.zeros(300, int)}, r"ids must be unique.* 0 "),
+    "duplicate ids": ({"ids": np.zeros(300, int)}, "ids.* 0 "),
     "none accepted": ({"accepted": np.zeros(300, bool)}, r"300 .*history"),
 }
 
@@ -196,11 +196,11 @@ def test_more_than_127_classes_are_refused():
 
 DECIDE = {
     "NaN": ({"X": np.full((50, 2), np.nan)}, r"X .*50 of 50 rows"),
-    "empty": ({"X": np.empty((0, 2)), "sensitive_features": [], "ids": []}, r"batch is empty"),
+    "empty": ({"X": np.empty((0, 2)), "sensitive_features": [], "ids": []}, "empty"),
     "unknown group": ({"sensitive_features": ["C"] * 50}, r"sensitive_features .*'C'"),
-    "groups missing": ({"sensitive_features": None}, r"sensitive_features is missing"),
+    "groups missing": ({"sensitive_features": None}, "sensitive_features"),
     "known ids": ({"ids": np.arange(50)}, r"50 of 50 ids"),
-    "duplicate ids": ({"ids": np.full(50, 9000)}, r"ids must be unique.*9000"),
+    "duplicate ids": ({"ids": np.full(50, 9000)}, "ids.* 9000"),
 }
 
 
@@ -227,11 +227,11 @@ def test_refused_outcomes_change_nothing():
     classifier.observe(accepted[:1], ["sloppy"])
     seen = classifier.rounds_[1].seen
     for ids, outcomes, kind, message in [
-        (rejected[:1], ["honest"], UnknownIdError, r"1 of 1 ids .*rejected"),
+        (rejected[:1], ["honest"], UnknownIdError, f"1 of 1 ids .*{rejected[0]}"),
         ([10**6], ["honest"], UnknownIdError, r"1000000"),
-        (accepted[:1], ["honest"], InputError, r"recorded"),
-        (accepted[1:2], ["nice"], InputError, r"outcomes must .*'nice'"),
-        (accepted[1:2], [None], InputError, r"outcomes must .*None"),
+        (accepted[:1], ["honest"], InputError, str(accepted[0])),
+        (accepted[1:2], ["nice"], InputError, r"outcomes .*'nice'"),
+        (accepted[1:2], [None], InputError, r"outcomes .*None"),
         ([*accepted[1:3], 10**6], ["honest"] * 3, UnknownIdError, r"1 of 3 ids.*1000000"),
     ]:
         with pytest.raises(kind, match=message):

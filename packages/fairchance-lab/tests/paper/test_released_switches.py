@@ -74,7 +74,7 @@ def test_no_reason_for_a_difference_contradicts_the_switches(row):
 
 
 def test_an_unknown_switch_is_refused_in_one_sentence():
-    with pytest.raises(InputError, match="there is no switch C99, X; known are A1, A3") as error:
+    with pytest.raises(InputError, match=r"C99, X.* A1, A3") as error:
         check_switches(["C1", "X", "C99"])
     one_sentence(error)
 

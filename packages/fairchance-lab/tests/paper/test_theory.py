@@ -150,34 +150,34 @@ def test_lines_say_nothing_of_emptiness_where_there_is_none():
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "named"),
     [
-        ({"cells": 0}, "whole number of at least 1, got 0; count the distinct rows"),
-        ({"cells": 2.5}, "got 2.5"),
-        ({"tau": 1.0}, r"tau must be a number in \(0, 1\), got 1.0"),
-        ({"tau": 0.0}, "tau must"),
-        ({"epsilon": 0.0}, "epsilon must"),
-        ({"epsilon": math.nan}, "epsilon must"),
-        ({"alpha_explore": 0.0}, "alpha_explore must"),
-        ({"alpha_explore": "0.1"}, "alpha_explore must be a number in .*, got '0.1'"),
-        ({"min_selection_rate": 0.0}, r"min_selection_rate must be a number in \(0, 1\]"),
-        ({"min_selection_rate": 1.1}, "min_selection_rate must"),
-        ({"delta": 1.0}, "delta must"),
-        ({"delta": True}, "delta must"),
-        ({"sigma": 0.0}, "sigma must"),
-        ({"sigma": 0.06}, "cannot be above 1/cells = 0.05, got 0.06; divide the smallest g"),
+        ({"cells": 0}, "cells.* 0"),
+        ({"cells": 2.5}, "cells.* 2.5"),
+        ({"tau": 1.0}, "tau.* 1.0"),
+        ({"tau": 0.0}, "tau.* 0.0"),
+        ({"epsilon": 0.0}, "epsilon.* 0.0"),
+        ({"epsilon": math.nan}, "epsilon.* nan"),
+        ({"alpha_explore": 0.0}, "alpha_explore.* 0.0"),
+        ({"alpha_explore": "0.1"}, "alpha_explore.* '0.1'"),
+        ({"min_selection_rate": 0.0}, "min_selection_rate.* 0.0"),
+        ({"min_selection_rate": 1.1}, "min_selection_rate.* 1.1"),
+        ({"delta": 1.0}, "delta.* 1.0"),
+        ({"delta": True}, "delta.* True"),
+        ({"sigma": 0.0}, "sigma.* 0.0"),
+        ({"sigma": 0.06}, "sigma.* 0.05.* 0.06"),
     ],
 )
-def test_bad_settings(change, words):
-    with pytest.raises(InputError, match=words):
+def test_bad_settings(change, named):
+    with pytest.raises(InputError, match=named):
         Setting(**({"cells": 20} | change))
 
 
 def test_bad_batches_and_groups():
     for batch in (0, 2.5, -3):
-        with pytest.raises(InputError, match="batch is the number of applicants a round"):
+        with pytest.raises(InputError, match=f"batch.* {batch}"):
             theory_lines(EXAMPLE, batch=batch)
-    with pytest.raises(InputError, match=r"cannot be below sigma = 0.05, .* got 0.01"):
+    with pytest.raises(InputError, match=r"sigma_group.* 0.05.* 0.01"):
         convergence(EXAMPLE, sigma_group=0.01)
-    with pytest.raises(InputError, match="sigma_group must"):
+    with pytest.raises(InputError, match=r"sigma_group.* 0.0"):
         convergence(EXAMPLE, sigma_group=0.0)
