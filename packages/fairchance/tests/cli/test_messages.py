@@ -141,10 +141,9 @@ def test_python_accepts_the_outcome_values_of_the_configuration(lender):
     program.observe(yes[:3], ["repaid", "default", "1"])
     program.observe(yes[3:5], np.array([1, 0]))
     assert program.standing(yes[:5]).states == ["good", "bad", "good", "good", "bad"]
-    known = r"0 or 1, as in the history, or a label of its configuration \('default', '0', 'repaid'"
-    with pytest.raises(InputError, match=rf"outcomes must be {known}, '1'\), got 'paid'; map it"):
+    with pytest.raises(InputError, match=r"outcomes .*'default', '0', 'repaid', '1'.* 'paid'"):
         program.observe(yes[5:7], ["repaid", "paid"])
-    with pytest.raises(InputError, match="got 'fraud'; withdraw applicants"):
+    with pytest.raises(InputError, match="'fraud'"):
         program.observe(yes[5:6], ["fraud"])
     assert program.standing(yes[5:7]).states == [None, None]
 

@@ -291,7 +291,7 @@ def test_text_columns_are_read_exactly(tmp_path):
     assert read_table(path, text=["id"])["id"].to_pylist() == ["7", None, None]
     for value in (7.5, 2.0**53, float("inf")):
         pq.write_table(pa.table({"id": [7.0, value]}), path)
-        words = "the column 'id' of people.parquet must hold text or whole numbers, got double"
+        words = "'id' of people.parquet"
         refused(words, read_table, path, text=["id"])
 
 

@@ -138,9 +138,9 @@ def test_impossible_outcomes_are_refused_and_nothing_is_recorded(url):
     yes, no = decided.ids[decided.accepted][:2], decided.ids[~decided.accepted][:1]
     before = program.checkpoint()
     for ids, outcomes, error, words in (
-        ([yes[0], no[0]], [1, 1], UnknownIdError, f"1 of 2 ids are not accepted.* first '{no[0]}'"),
-        ([10**9], [1], UnknownIdError, "1 of 1 ids are unknown or erased, first '1000000000'"),
-        ([yes[0], yes[0]], [0, 1], InputError, f"contradict each other for id '{yes[0]}'"),
+        ([yes[0], no[0]], [1, 1], UnknownIdError, f"1 of 2 ids .*'{no[0]}'"),
+        ([10**9], [1], UnknownIdError, "1 of 1 ids .*'1000000000'"),
+        ([yes[0], yes[0]], [0, 1], InputError, f"id '{yes[0]}'"),
         ([yes[0]], [7], InputError, "outcomes.*7"),
         (["x"], [1], InputError, "ids"),
     ):
@@ -161,10 +161,9 @@ def test_withdrawn_applicants_have_no_outcome(url, make):
     before = program.checkpoint()
     program.withdraw(yes[:2])
     if make is certified:
-        words = "has an outcome or was withdrawn"
-        with pytest.raises(InputError, match=f"id '{yes[0]}' {words}"):
+        with pytest.raises(InputError, match=f"id '{yes[0]}'"):
             program.observe(yes[:1], outcomes[:1])
-        with pytest.raises(InputError, match=f"id '{yes[2]}' {words}"):
+        with pytest.raises(InputError, match=f"id '{yes[2]}'"):
             program.withdraw(yes[2:3])
     assert program.checkpoint() == before
     twin.withdraw(yes[:2])
@@ -206,18 +205,18 @@ def test_an_override_is_a_fact_and_teaches_nothing(url, make):
     program.override(yes[:2], False, "fraud was found")
     program.override(no[:2], True, "has a guarantor")
     outcomes = one.outcome[decided.accepted]
-    with pytest.raises(UnknownIdError, match=r"2 of .* ids are not accepted"):
+    with pytest.raises(UnknownIdError, match=rf"2 of {yes.size} ids .*'{yes[0]}'"):
         program.observe(yes, outcomes)
-    for ids, to, words in (
-        (yes[:1], True, "were overridden before"),
-        (yes[2:3], True, "are already accepted"),
-        (no[2:3], False, "are already rejected"),
-        ([10**9], True, "are unknown or erased"),
-        ([0], True, "belong to the history"),
+    for refused, to in (
+        (yes[0], True),  # overridden before
+        (yes[2], True),  # accepted anyway
+        (no[2], False),
+        (10**9, True),  # unknown
+        (0, True),  # of the history
     ):
-        with pytest.raises(InputError, match=words):
-            program.override(ids, to, "why not")
-    with pytest.raises(InputError, match="an override needs a reason"):
+        with pytest.raises(InputError, match=f"1 of 1 ids .*'{refused}'"):
+            program.override([refused], to, "why not")
+    with pytest.raises(InputError, match="reason"):
         program.override(yes[2:3], False, " ")
     program.observe(no[:2], [0, 0])
     program.observe(yes[2:], outcomes[2:])
@@ -302,7 +301,7 @@ def test_groups_of_a_batch_must_be_those_of_the_history(url):
     program = Program.create(url, clf, X, X[:, 1] > -1, accepted=X[:, 0] > 0, **of(groups))
     X, groups = some(50)
     for wrong in (groups[["sex", "race"]], groups.rename(columns={"race": "religion"})):
-        with pytest.raises(InputError, match="in the same order: 'race', 'sex', got"):
+        with pytest.raises(InputError, match="'race', 'sex'"):
             program.decide(X, **of(wrong))
     decided = program.decide(X, batch="b", **of(groups.astype(float)))
     again = program.decide(X, batch="b", **of(groups.astype(bool)))
@@ -424,7 +423,7 @@ def test_standing_accepts_the_ids_that_observe_accepts(tmp_path):
     for wrong in (ids.astype(float), [None, 1], [True, False], np.array([ids[0], "x"], object)):
         with pytest.raises(InputError, match="ids"):
             program.standing(wrong)
-    with pytest.raises(InputError, match="one id per row"):
+    with pytest.raises(InputError, match="id"):
         program.standing([ids, ids])
 
 
@@ -454,9 +453,9 @@ def test_parts_of_outcomes_are_recorded_together_or_not_at_all(url):
     accepted = decided.ids[decided.accepted].astype(str)
     before = program.checkpoint()
     for second, error, message in (
-        ((accepted[3:5], ["good"]), InputError, "1 outcomes for 2 ids"),
-        ((accepted[3:4], ["fine"]), InputError, "got 'fine'"),
-        ((["x"], ["good"]), UnknownIdError, "first 'x'"),
+        ((accepted[3:5], ["good"]), InputError, "1 .* 2 ids"),
+        ((accepted[3:4], ["fine"]), InputError, "'fine'"),
+        ((["x"], ["good"]), UnknownIdError, "'x'"),
     ):
         with pytest.raises(error, match=message):
             program.observe_parts([(accepted[:2], ["good", "bad"]), second])
@@ -479,10 +478,10 @@ def test_a_request_is_compared_without_the_names_of_the_erased(url):
     assert program.erase([], "asked", request="r") == 0
     assert program.erase([7001, 7002], "asked", request="r") == 2  # cannot be told from the erased
     for ids, reason in (([5000], "asked"), ([5000, 5003], "asked"), ([5000, 5002], "another")):
-        with pytest.raises(InputError, match=r"'r' with other content \(entry \d+, erasure\)"):
+        with pytest.raises(InputError, match=r"'r' .*\(entry \d+, erasure\)"):
             program.erase(ids, reason, early=True, request="r")
     for ids in ([5001], [5001, 5003], [5000, 5001, 5003]):
-        with pytest.raises(InputError, match=r"'case' with other content"):
+        with pytest.raises(InputError, match=r"'case' .*\(entry \d+, hold\)"):
             program.hold(ids, "a case", request="case")
     assert program.checkpoint() == after
     # An id that is used again is of another applicant.
@@ -514,7 +513,7 @@ def test_decisions_carry_the_recorded_reasons(url):
 
 def test_a_batch_of_another_width_is_refused(tmp_path):
     program, _, (one, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1(), n_batch=20)
-    with pytest.raises(InputError, match=f"X must have {one.people.X.shape[1]} columns"):
+    with pytest.raises(InputError, match=f"X .* {one.people.X.shape[1]} "):
         program.decide(one.people.X[:, :1], **of(one.people.group))
 
 
@@ -537,7 +536,7 @@ def test_an_undone_override_restores_the_decision_and_teaches_nothing(decided):
     standing = program.standing([*yes[:2], *no[:2]])
     assert standing.accepted.tolist() == [True, False, False, True]
     assert standing.overridden.all()
-    with pytest.raises(UnknownIdError, match="1 of 1 ids are not accepted"):
+    with pytest.raises(UnknownIdError, match=f"1 of 1 ids .*'{no[0]}'"):
         program.observe(no[:1], [1])
     program.observe([yes[0], no[1]], [1 - outcomes[0], 1])
     program.observe(yes[2:], outcomes[2:])
@@ -585,18 +584,18 @@ def test_overrides_that_cannot_be_undone(decided):
     program.undo_override(no[:1], "has none")
     program.observe(no[1:2], [1])
     before = program.checkpoint()
-    for ids, words in (
-        (no[:1], f"1 of 1 ids are not overridden, first '{no[0]}'; nothing was undone"),
-        ([yes[0], yes[1]], f"1 of 2 ids are not overridden, first '{yes[1]}'"),
-        (no[1:2], "have an outcome already"),
-        ([10**9], "1 of 1 ids are unknown or erased, .*; nothing was undone"),
-        ([0], "belong to the history"),
+    for ids in (
+        [no[0]],  # undone already
+        [yes[0], yes[1]],  # the second was never overridden
+        [no[1]],  # has an outcome
+        [10**9],  # unknown
+        [0],  # of the history
     ):
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(InputError, match=f"1 of {len(ids)} ids .*'{ids[-1]}'"):
             program.undo_override(ids, "why not")
-    with pytest.raises(InputError, match="the end of an override needs a reason"):
+    with pytest.raises(InputError, match="reason"):
         program.undo_override(yes[:1], "")
-    with pytest.raises(InputError, match=r"were overridden before.*undo that override first"):
+    with pytest.raises(InputError, match=f"1 of 1 ids .*'{yes[0]}'"):
         program.override(yes[:1], True, "why not")
     program.undo_override(np.empty(0, np.int64), "no applicants")
     assert program.checkpoint() == before

@@ -113,26 +113,20 @@ def test_applicants_who_must_be_kept_are_not_erased(url, clock):
     program.hold(ids[:2], "a court asks")
     before = program.checkpoint()
     for who, reason, options, error, words in (
-        (
-            ids[2:4],
-            "asked",
-            {},
-            InputError,
-            "2 of 2 ids .* 2033-04-02",
-        ),
-        (ids[1:4], "asked", {"early": True}, InputError, f"1 of 3 ids are .* hold, .*'{ids[1]}'"),
-        ([10**9], "asked", {"early": True}, UnknownIdError, "1 of 1 ids are unknown"),
-        (ids[2:4], "  ", {"early": True}, InputError, "an erasure needs a reason"),
+        (ids[2:4], "asked", {}, InputError, "2 of 2 ids .* 2033-04-02"),
+        (ids[1:4], "asked", {"early": True}, InputError, f"1 of 3 ids .*'{ids[1]}'"),
+        ([10**9], "asked", {"early": True}, UnknownIdError, f"1 of 1 ids .*'{10**9}'"),
+        (ids[2:4], "  ", {"early": True}, InputError, "reason"),
         (["x"], "asked", {}, InputError, "ids"),
     ):
         with pytest.raises(error, match=words):
             program.erase(who, reason, **options)
     for change, who, reason, words in (
-        (program.hold, [10**9], "why", "1 of 1 ids are unknown or erased.* nothing was held"),
-        (program.release, [10**9], "why", "1 of 1 ids are unknown .* nothing was released"),
-        (program.release, ids[1:3], "why", f"1 of 2 ids are not under hold, first '{ids[2]}'"),
-        (program.hold, ids[:1], "", "a hold needs a reason"),
-        (program.release, ids[:1], "", "a release needs a reason"),
+        (program.hold, [10**9], "why", f"1 of 1 ids .*'{10**9}'"),
+        (program.release, [10**9], "why", f"1 of 1 ids .*'{10**9}'"),
+        (program.release, ids[1:3], "why", f"1 of 2 ids .*'{ids[2]}'"),
+        (program.hold, ids[:1], "", "reason"),
+        (program.release, ids[:1], "", "reason"),
     ):
         with pytest.raises(InputError, match=words):
             change(who, reason)
@@ -140,7 +134,7 @@ def test_applicants_who_must_be_kept_are_not_erased(url, clock):
     assert program.erase([], "no applicants") == 0
     assert program.checkpoint() == before
     assert program.erase(np.repeat(ids[2:4], 2), "both asked", early=True) == 2
-    with pytest.raises(UnknownIdError, match="1 of 1 ids are unknown or erased"):
+    with pytest.raises(UnknownIdError, match=f"1 of 1 ids .*'{ids[2]}'"):
         program.erase(ids[2:3], "again", early=True)
     program.release(ids[:2], "settled")
     clock.now = LATER
