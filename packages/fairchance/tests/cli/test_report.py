@@ -67,6 +67,22 @@ def lender(hostile_lender):
     return page(hostile_lender[1])
 
 
+def first_screen(shown):
+    """Return what is seen before anything is unfolded."""
+    lines = [f"{shown.light}: {shown.verdict}"]
+    lines += [f"{card.light or '–'} {card.title}: {card.value} {card.text}" for card in shown.cards]
+    lines += [f"> {one.title}: {one.brief}" for one in shown.sections if one.parts]
+    return "\n".join(lines) + "\n"
+
+
+def test_what_the_first_screen_says(lender, golden, tmp_path):
+    program, _, (batch,) = started(f"sqlite:///{tmp_path}/x.db", certified(), n_rounds=1)
+    screens = {"Algorithm 1": lender, "certified, before its first batch": page(program)}
+    program.decide(batch.people.X, sensitive_features=batch.people.group)
+    screens["certified, after one round without outcomes"] = page(program)
+    golden("report", "\n".join(f"# {name}\n{first_screen(each)}" for name, each in screens.items()))
+
+
 def test_hostile_text_is_shown_and_escaped(hostile_lender, tmp_path):
     path = tmp_path / "lender.html"
     result = run("report", "--ledger", hostile_lender[0], "-o", path)
@@ -106,7 +122,6 @@ def test_the_first_screen_answers_the_questions(lender, hostile_lender):
     summary = summarise(hostile_lender[1].ledger)
     shown = cards(lender)
     assert shown["Mistakes"].value == percent(summary.outcomes.fdr)
-    assert "α = 15 %" in shown["Mistakes"].text
     assert shown["Earned"].value == tables(lender)["Outcomes so far"][1][0][-1]
     assert shown["Pending"].value == str(summary.waiting().n)
     assert shown["Pending"].light == "amber"  # the first batch is 400 days old
@@ -166,7 +181,6 @@ def test_certified_program_shows_its_ladder(tmp_path, certify):
     url = f"sqlite:///{tmp_path}/certified.db"
     method = certified(certify=certify, utility=fc.Revenue(gain=200, loss=500))
     program, _, batches = started(url, method, n_rounds=3)
-    assert "No batch has been decided yet" in page(program).verdict
     for batch in batches:
         decided = program.decide(batch.people.X, sensitive_features=batch.people.group)
         if batch is batches[0]:
@@ -306,7 +320,8 @@ def test_reasons_of_rejections_equal_the_ledger(lender, hostile_lender):
         assert part == percent(by_name[name] / len(lists))
     refused = sum(int((~decided.accepted).sum()) for decided, *_ in hostile_lender[2])
     assert len(lists) == refused - 1  # one of those erased
-    assert f"For {len(lists)} people rejected" in everything(lender)
+    (table,) = (part for part in sections(lender)["reasons"].parts if isinstance(part, PageTable))
+    assert f" {len(lists)} " in table.note
     assert len(gone) == 2
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, replace
-from io import StringIO
+from dataclasses import asdict
 
 import numpy as np
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 import fairchance as fc
 from cli.hostile_lender import EXPORTED, HOSTILE, refused, run
-from fairchance.cli.commands.status import as_data, print_status
+from fairchance.cli.commands.status import as_data
 from fairchance.errors import LedgerError
 from fairchance.ledger import Program, SqlLedger
 from fairchance.ledger.summary import summarise
 from fairchance.words import LIGHTS
+from golden import transcript
 from ledger_worlds import certified, started
 
 
@@ -62,8 +61,17 @@ def test_status_is_the_same_in_text_and_json(hostile_lender):
         f"{n}" for n in (whole.accepted, whole.good, whole.bad, whole.indeterminate, whole.pending)
     ]
     assert cells[6] == f"{whole.fdr:.3f}"
-    assert "2 overridden; 0 outcomes corrected; 0 people held, 2 erased." in output
-    assert "[b]🙂" in output  # no markup of the terminal's either
+
+
+def test_what_status_prints(hostile_lender, golden, tmp_path):
+    """Also that markup of the terminal is printed as it is."""
+    url, new = hostile_lender[0], f"sqlite:///{tmp_path}/new.db"
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    Program.create(new, fc.PartialFeedbackClassifier(random_state=0), X, X[:, 0] > 0)
+    printed = transcript(
+        f"status {url} --late 250 --rounds 2", f"status {new}", f"status {new} --program loans"
+    )
+    golden("status", printed.replace(url, "sqlite:///lender.db").replace(new, "sqlite:///new.db"))
 
 
 def test_status_begins_with_a_verdict_and_late_outcomes(hostile_lender):
@@ -84,7 +92,6 @@ def test_status_begins_with_a_verdict_and_late_outcomes(hostile_lender):
     assert [value["light"] for value in data["checks"]] == sorted(
         (value["light"] for value in data["checks"]), key=LIGHTS.index
     )
-    assert "(--rounds)" in output
 
 
 def test_json_has_sentences_under_one_key_only(hostile_lender):
@@ -115,23 +122,11 @@ def test_pilots_report_what_their_tests_wait_for(tmp_path):
     assert (check["finding"], check["facts"]["waits"]) == ("pilot", [waits])
 
 
-def test_singular_and_plural(hostile_lender):
-    result = replace(summarise(hostile_lender[1].ledger), n_held=1, n_expired=1)
-    console = Console(file=StringIO(), width=200)
-    print_status(console, result, 180, 12)
-    output = console.file.getvalue()
-    assert "; 1 person held, 2 erased." in output
-    assert "1 person. " in output
-
-
-def test_status_of_a_program_without_rounds(tmp_path):
+def test_a_program_without_rounds_is_shown_and_exported(tmp_path):
     url = f"sqlite:///{tmp_path}/new.db"
     X = np.random.default_rng(0).normal(size=(80, 2))
     Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, X[:, 0] > 0)
-    assert "No batch has been decided yet." in run("status", "--ledger", url).stdout
     assert json.loads(run("status", "--ledger", url, "--json").stdout)["rounds"] == []
-    run("report", "--ledger", url, "-o", tmp_path / "r.html")
-    assert "No batch has been decided yet." in (tmp_path / "r.html").read_text()
     table = pc.read_csv(_written(tmp_path / "d.csv", run("export", "--ledger", url).stdout_bytes))
     assert table.column_names == EXPORTED
     assert table.num_rows == 0
@@ -151,12 +146,12 @@ def test_invalid_options_are_refused(hostile_lender, tmp_path):
         ("'x'", "export", "--ledger", url, "--program", "x"),
         ("'x'", "report", "--ledger", url, "--program", "x"),
         ("FAIRCHANCE_LEDGER", "report"),
-        ("must name a file, such as", "report", "--ledger", url, "-o", tmp_path),
-        ("cannot be written", "report", "--ledger", url, "-o", tmp_path / "no" / "r.html"),
-        ("a file that ends in .csv or .parquet", "export", "--ledger", url, "-o", "d.xlsx"),
-        ("a file that ends in .jsonl", "export", "--ledger", url, "-o", "d.csv", "--entries"),
+        ("--out", "report", "--ledger", url, "-o", tmp_path),
+        (str(tmp_path / "no"), "report", "--ledger", url, "-o", tmp_path / "no" / "r.html"),
+        (r"\.csv or \.parquet", "export", "--ledger", url, "-o", "d.xlsx"),
+        (r"\.jsonl", "export", "--ledger", url, "-o", "d.csv", "--entries"),
         ("--checkpoint", "export", "--ledger", url, "--checkpoint", "--entries"),
-        ("cannot be written", "export", "--ledger", url, "-o", tmp_path / "no" / "d.csv"),
+        (str(tmp_path / "no"), "export", "--ledger", url, "-o", tmp_path / "no" / "d.csv"),
     ):
         refused(words, *arguments)
     refused_json = run("export", "--ledger", url, "--json", code=2)
@@ -191,10 +186,10 @@ def test_the_only_program_needs_no_name(tmp_path):
     clf = fc.PartialFeedbackClassifier(random_state=0)
     Program.create(url, clf, X, X[:, 0] > 0, name="cards")
     assert json.loads(run("status", url, "--json").stdout)["program"] == "cards"
-    assert "Everything fits" in run("verify", url).stdout
+    assert json.loads(run("verify", url, "--json").stdout)["ok"]
     assert Program.open(url).name == "cards"
     Program.create(url, clf, X, X[:, 0] > 0)
-    refused("2 programs, 'cards', 'main'", "status", url)
+    refused("2 .*'cards', 'main'", "status", url)
     with pytest.raises(LedgerError, match="'cards', 'main'"):
         Program.open(url)
     assert Program.open(url, "main").name == "main"
