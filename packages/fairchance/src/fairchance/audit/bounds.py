@@ -96,14 +96,7 @@ class Covered:
 def cover(pi: Floats, p: Floats, accepted: Bools, drawn: Bools) -> list[Covered]:
     """Return what a log covers of a policy, for each kind of gambler.
 
-    Parameters
-    ----------
-    pi, p
-        Probabilities of acceptance: of the policy, and logged.
-    accepted
-        Who was accepted.
-    drawn
-        Who was a candidate of a draw of fixed size.
+    ``drawn`` are the candidates of a draw of fixed size.
 
     Examples
     --------
@@ -162,18 +155,9 @@ class Bets:
     ) -> Bets:
         """Collect the bets on applicants, in the order of their rounds.
 
-        Parameters
-        ----------
-        u, v
-            U and V of each applicant.
-        rounds
-            The position of each round's first applicant, and the end; no round is empty.
-        worst
-            As above.
-        per_round
-            Bet once per round, on the means of U and V, or on their sums over N.
-        changes
-            Whether the policy changed between rounds.
+        ``rounds`` has the position of each round's first applicant, and the end; no round is empty.
+        With ``per_round``, bet once per round, on the means of U and V, or on their sums over N;
+        ``changes`` is whether the policy changed between rounds.
         """
         if per_round:
             sizes, capital = np.diff(rounds).astype(np.float64), 1.0
@@ -236,15 +220,6 @@ def upper_bound(
     changes: bool = False,
 ) -> float:
     """Return an upper bound of θ in [0, 1], ever wrong with probability at most ``error``.
-
-    Parameters
-    ----------
-    bets
-        What each kind of gambler bets on.
-    error
-        The probability.
-    changes
-        Whether the policy changed between rounds.
 
     Examples
     --------

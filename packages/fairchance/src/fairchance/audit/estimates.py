@@ -53,15 +53,6 @@ def fit_bad(log: DecisionLog, usable: Bools, rng: np.random.Generator) -> Floats
 
     The columns are the log's features, or the recorded score if it has none. Acceptance depended on
     the features alone, so the accepted need no weights.
-
-    Parameters
-    ----------
-    log
-        The log.
-    usable
-        Applicants with outcomes that may be used.
-    rng
-        Divides applicants into folds.
     """
     if log.has_features:
         columns, codes = log.table
@@ -78,14 +69,8 @@ def row_sums(
 ) -> tuple[Floats, tuple[str, ...]]:
     """Return the terms of all sums, a row per applicant, and the estimators that they allow.
 
-    Parameters
-    ----------
-    log, pi
-        The log, and the policy's probability of acceptance.
-    bad
-        1 for a bad outcome, 0 for a good one; anything for rejected applicants.
-    model
-        P(bad | x), or None.
+    ``bad`` is 1 for a bad outcome, 0 for a good one, and anything for rejected applicants;
+    ``model`` is P(bad | x), or None.
     """
     a = log.accepted
     terms = np.zeros((len(log), len(SUMS)))

@@ -708,13 +708,6 @@ def uncovered(pi: Floats, p: Floats, *, estimated: bool = False) -> Bools:
     smallest chances first, let expect fewer than 100 outcomes. An estimated probability below 5 %
     covers no applicant, as a model cannot tell small chances from none.
 
-    Parameters
-    ----------
-    pi, p
-        Probabilities of acceptance: of the policy, and logged.
-    estimated
-        Whether the logged ones are estimated.
-
     Examples
     --------
     >>> p = np.repeat([0.0, 0.01, 1.0], [5, 400, 20_000])
@@ -761,15 +754,6 @@ def gap_between(
     ratios: bool = True,
 ) -> Gap | None:
     """Return how far groups are apart; None if fewer than two have a value or an interval.
-
-    Parameters
-    ----------
-    attribute, measure
-        Their names.
-    values, intervals
-        The groups' values and intervals; NaN if there is none.
-    ratios
-        Whether ratios make sense.
 
     Examples
     --------

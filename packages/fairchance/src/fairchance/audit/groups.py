@@ -495,20 +495,8 @@ def tpr_bounds(
 ) -> Ends:
     """Return bounds of the share of good applicants that the logged policy accepts; see the module.
 
-    Parameters
-    ----------
-    accepted, p
-        Who was accepted, and with which probability.
-    good
-        1 for a good outcome, 0 for a bad one, NaN if it is not known.
-    drawn
-        Who was a candidate of a draw of fixed size.
-    rounds
-        The position of each round's first applicant, and the end.
-    error
-        The probability that one of the bounds is ever wrong.
-    changes
-        Whether the policy may differ between rounds.
+    ``good`` is NaN if the outcome is not known, ``drawn`` are the candidates of a draw of fixed
+    size, and ``changes`` is whether the policy may differ between rounds.
     """
     hit = np.where(accepted, np.nan_to_num(good), 0.0)  # A·good
     unknown = accepted & np.isnan(good)

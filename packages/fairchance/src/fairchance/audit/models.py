@@ -34,17 +34,6 @@ def cross_fitted(
     Gradient boosting, fitted to the usable rows of all folds but one and applied to that one. It
     stops once rows that it sets aside no longer profit: without that, probabilities from a few
     hundred rows are far too close to 0 and 1.
-
-    Parameters
-    ----------
-    X, categories
-        Columns of numbers, and which of them are codes of categories.
-    target, usable
-        What to predict, and for which rows it is known.
-    n_folds
-        Number of folds.
-    rng
-        Divides rows into folds.
     """
     fold = rng.integers(n_folds, size=len(X))
     estimate = np.empty(len(X))
@@ -84,15 +73,6 @@ def estimate_propensity(
 
     No applicant has less than 1 %, and none who was rejected more than 99 %: beyond that, a model
     says nothing, and weights of 1/p would be large for no reason.
-
-    Parameters
-    ----------
-    X, categories
-        Columns of numbers, and which of them are codes of categories.
-    accepted
-        Who was accepted.
-    random_state
-        Seed of the folds.
 
     Examples
     --------

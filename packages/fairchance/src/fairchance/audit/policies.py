@@ -182,16 +182,9 @@ class Chances:
 def chances(log: DecisionLog, policy: Any, name: str | None = None) -> Chances:
     """Return the probability with which a policy accepts each applicant of a log.
 
-    Parameters
-    ----------
-    log
-        The log.
-    policy
-        A ``Rule`` or its text, a ``Challenger``, one of our classifiers after a round (it has seen
-        all of its own rounds), or a column of probabilities, which may change between rounds and
-        must not rest on the log's outcomes.
-    name
-        What reports call it; None for a name made from the policy.
+    A policy is a ``Rule`` or its text, a ``Challenger``, one of our classifiers after a round (it
+    has seen all of its own rounds), or a column of probabilities, which may change between rounds
+    and must not rest on the log's outcomes.
     """
     if isinstance(policy, str):
         policy = Rule.parse(policy)

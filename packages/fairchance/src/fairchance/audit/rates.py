@@ -50,14 +50,8 @@ _LEAST_SHARE = 0.02  # of all applicants, for a group that others are compared w
 def group_error(error: float, order: int, n_attributes: int = 1) -> float:
     """Return the error of a group's interval.
 
-    Parameters
-    ----------
-    error
-        The error of the question.
-    order
-        The group's place, from 0, in the order in which groups of its attribute appeared.
-    n_attributes
-        Number of protected attributes; the combination of several is not one of them.
+    ``order`` is the group's place, from 0, in the order in which groups of its attribute appeared;
+    ``n_attributes`` does not count the combination of several.
 
     Examples
     --------
@@ -73,12 +67,7 @@ def group_errors(
 ) -> dict[str, float]:
     """Return the errors of the groups of an attribute.
 
-    Parameters
-    ----------
-    first
-        The round in which each group appeared; of groups of the same round, names decide.
-    n_attributes, error
-        As for ``group_error``.
+    ``first`` is the round in which each group appeared; of groups of the same round, names decide.
 
     Examples
     --------
@@ -93,12 +82,7 @@ def group_errors(
 def anytime_interval(count: int, n: int, error: float) -> tuple[float, float]:
     """Return an interval of a rate that is right at all times at once.
 
-    Parameters
-    ----------
-    count, n
-        How often it happened so far, in how many cases.
-    error
-        The probability that the interval is ever wrong, however often it is looked at.
+    It is ever wrong with probability at most ``error``, however often it is looked at.
 
     Examples
     --------
