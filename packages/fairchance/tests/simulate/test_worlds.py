@@ -187,14 +187,3 @@ def test_fingerprint(table):
     same = Table(**{**vars(table), "name": "other", "X": table.X.copy()})
     other = Table(**{**vars(table), "outcome": 1 - table.outcome})
     assert table.fingerprint == same.fingerprint != other.fingerprint
-
-
-def test_a_random_part_of_a_table(table):
-    part = table.sample(7, seed=1)
-    assert len(part) == len(part.group) == len(part.outcome) == 7
-    rows = [np.flatnonzero((row == table.X).all(axis=1))[0] for row in part.X]
-    assert len(set(rows)) == 7
-    assert np.array_equal(part.outcome, table.outcome[rows])
-    assert part.fingerprint == table.sample(7, seed=1).fingerprint != table.sample(7).fingerprint
-    with pytest.raises(InputError, match=f"between 1 and the {len(table):,} people, got 0"):
-        table.sample(0)

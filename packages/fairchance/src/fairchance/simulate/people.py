@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-
-from fairchance.errors import InputError
 
 __all__ = ["Applicants", "People", "Table", "WholePopulation"]
 
@@ -117,26 +115,4 @@ class Table:
         """Return some rows with outcomes; their true probabilities are unknown."""
         return Applicants(
             People(self.X[rows], self.group[rows]), self.outcome[rows], np.full(rows.size, np.nan)
-        )
-
-    def sample(self, n: int, seed: int = 0) -> Table:
-        """Return a table of n people, drawn without replacement.
-
-        Examples
-        --------
-        >>> X = np.arange(4.0).reshape(-1, 1)
-        >>> table = Table("t", "Four rows.", ("x",), X, np.full(4, "A"), np.ones(4, np.int8))
-        >>> half = table.sample(2)
-        >>> len(half), half.source
-        (2, 'Four rows. A random 2 of these 4 people (seed 0).')
-        """
-        if not 1 <= n <= len(self):
-            raise InputError(f"n must be between 1 and the {len(self):,} people, got {n}.")
-        rows = np.sort(np.random.default_rng(seed).choice(len(self), n, replace=False))
-        return replace(
-            self,
-            source=f"{self.source} A random {n:,} of these {len(self):,} people (seed {seed}).",
-            X=self.X[rows],
-            group=self.group[rows],
-            outcome=self.outcome[rows],
         )
