@@ -87,8 +87,6 @@ class SqlLedger:
         Where the ledger lives.
     make
         Make the SQLite file if it does not exist.
-    clock
-        Returns the time (in UTC) at which entries are written.
     check
         Check the tables now; False leaves that to the first transaction.
 
@@ -104,15 +102,8 @@ class SqlLedger:
     >>> folder.cleanup()
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        make: bool = False,
-        clock: Callable[[], datetime] | None = None,
-        check: bool = True,
-    ) -> None:
-        self.clock = _now if clock is None else clock
+    def __init__(self, url: str, *, make: bool = False, check: bool = True) -> None:
+        self.clock: Callable[[], datetime] = _now  # the time (in UTC) at which entries are written
         self.engine = database.connect(url, make=make)
         self._is_checked = False
         if make:
