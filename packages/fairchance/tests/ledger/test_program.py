@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from fairchance.simulate.run import run
 from ledger_worlds import algorithm_1, certified, same, started
 from small_worlds import lender_world
 
+PER_ROW = ("ids", "accepted", "exploit", "score", "propensity", "threshold")
 SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
 
 
@@ -90,6 +92,10 @@ def test_a_recorded_batch_is_answered_from_the_record(url):
     assert same(decided, program.decide(X, sensitive_features=group, batch="b"))
     ids = decided.ids
     assert same(decided, Program.open(url).decide(X, sensitive_features=group, ids=ids, batch="b"))
+    order = np.random.default_rng(0).permutation(len(ids))
+    again = program.decide(X[order], sensitive_features=group[order], ids=ids[order], batch="b")
+    assert same(replace(decided, **{key: getattr(decided, key)[order] for key in PER_ROW}), again)
+    assert [*again.reasons] == [decided.reasons[row] for row in order]
     other = X.copy()
     other[7, 0] += 1e-9
     flipped = group.copy()
@@ -99,6 +105,9 @@ def test_a_recorded_batch_is_answered_from_the_record(url):
         {"sensitive_features": flipped},
         {"X": X[:-1], "sensitive_features": group[:-1]},
         {"ids": ids + 1},
+        {"ids": ids[::-1]},
+        {"X": X[[0, *range(len(ids) - 1)]], "ids": ids[[0, *range(len(ids) - 1)]]},
+        {"X": X[order], "sensitive_features": group[order]},
         {"X": second.people.X, "sensitive_features": second.people.group},
     ):
         sent = {"X": X, "sensitive_features": group} | changed

@@ -425,7 +425,8 @@ class Program:
             The applicants, as for the classifier's ``decide``.
         batch
             A name for the batch. If it is uncertain whether a call succeeded, send the batch again
-            under the same name: a recorded batch is answered from the record.
+            under the same name: a recorded batch is answered from the record. If it has ids, its
+            rows may come in another order.
         about
             Further data to store with the batch, as JSON; they are never erased, so do not name
             applicants. Ignored for a batch that is recorded already.
@@ -1228,39 +1229,44 @@ def _recorded_decisions(
     people, decisions = facts.people, facts.decisions
     assert people is not None
     assert decisions is not None
-    _check_same_batch(entry, people, encoded, groups, ids)
+    rows = _check_same_batch(entry, people, encoded, groups, ids)
+    reasons = None if people.reasons is None else [people.reasons[row] for row in rows]
     return Decisions(
-        shape.ids(people.applications),
-        decisions.accepted,
-        decisions.exploit,
-        decisions.score,
-        decisions.propensity,
+        shape.ids(people.applications)[rows],
+        decisions.accepted[rows],
+        decisions.exploit[rows],
+        decisions.score[rows],
+        decisions.propensity[rows],
         decisions.round,
         certified=entry.says["certified"],
         group_mode=entry.says["group_mode"],
-        threshold=decisions.threshold,
-        reasons=shape.reasons(people.reasons),
+        threshold=None if decisions.threshold is None else decisions.threshold[rows],
+        reasons=shape.reasons(reasons),
         unlike=tuple(Unlike(**row) for row in entry.says.get("unlike", ())),
     )
 
 
 def _check_same_batch(
     entry: Entry, people: PeopleRows, encoded: EncodedFeatures, groups: list[str] | None, ids: Any
-) -> None:
-    """Raise unless the batch that was sent is the recorded one, and nothing of it was erased."""
+) -> list[int]:
+    """Return the recorded row of each applicant that was sent, in any order if they have ids.
+
+    Raises unless the batch is the recorded one, and nothing of it was erased.
+    """
     erased = erased_rows(people)
-    if len(people) == len(encoded):
-        sent: list[Sequence[Any]] = [encoded.numbers, encoded.texts]
-        stored: list[Sequence[Any]] = [people.numbers, people.texts]
-        if ids is not None:
-            sent.append(list(map(str, as_ids(ids, len(encoded)).tolist())))
-            stored.append(people.applications)
-        nothing = [None] * len(people)
-        sent.append(groups or nothing)
-        stored.append(people.groups or nothing)
-        rows = zip(zip(*sent, strict=True), zip(*stored, strict=True), erased, strict=True)
-        different = any(new != old and not gone for new, old, gone in rows)
-    if len(people) != len(encoded) or different:
+    rows = list(range(len(encoded)))
+    if ids is not None:
+        # Erased applicants have no id, so their rows stand for ids that are unknown now.
+        row_of = {name: row for row, name in enumerate(people.applications) if name is not None}
+        gone = iter(np.flatnonzero(erased).tolist())
+        sent = map(str, as_ids(ids, len(encoded)).tolist())
+        rows = [row_of[name] if name in row_of else next(gone, -1) for name in sent]
+    nothing = [None] * len(people)
+    stored = [*zip(people.numbers, people.texts, people.groups or nothing, strict=True)]
+    given = zip(encoded.numbers, encoded.texts, groups or [None] * len(rows), strict=True)
+    if sorted(rows) != list(range(len(people))) or any(
+        new != stored[row] and not erased[row] for row, new in zip(rows, given, strict=True)
+    ):
         raise InputError(
             f"batch {entry.key!r} is recorded with other applicants ({len(people)}); send it as "
             f"recorded, or take another name.",
@@ -1272,3 +1278,4 @@ def _check_same_batch(
             f"again; export its decisions, and send others under another name.",
             option="batch",
         )
+    return rows

@@ -161,7 +161,7 @@ def decide(
             ),
         ):
             refused_file = sent.refusals.write(refused_file, out)
-            kept = replace_table(_decision_table(decisions).take(sent.places), out)
+            kept = replace_table(_decision_table(decisions), out)
         with (
             recorded_already(
                 f"batch {sent.name!r} is recorded and this summary is missing",
@@ -211,9 +211,7 @@ class SentFile:
     Attributes
     ----------
     X, groups, ids
-        Features, group values and ids, in the order of the record if the batch is recorded.
-    places
-        The index into these of each usable row of the file.
+        Features, group values and ids.
     name
         Name of the batch.
     recorded
@@ -227,7 +225,6 @@ class SentFile:
     X: Any
     groups: Any
     ids: NDArray[Any]
-    places: NDArray[np.int64]
     name: str
     recorded: Entry | None
     refusals: Refusals
@@ -275,10 +272,9 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     _refuse_decided(rows, decided, standing, refusals)
     left_out = unsure | decided
     table = table.filter(arrow().array(~left_out))
-    places = _places(standing.persons[~left_out], recorded)
-    X, values, ids = _as_sent(table.take(np.argsort(places)), roles, shape, groups)
+    X, values, ids = _as_sent(table, roles, shape, groups)
     name = batch or (token_hex(6) if recorded is None else recorded.key)
-    return SentFile(X, values, ids, places, name, recorded, refusals, int(decided.sum()))
+    return SentFile(X, values, ids, name, recorded, refusals, int(decided.sum()))
 
 
 def _may_be_missing(view: ProgramView) -> Sequence[str]:
@@ -396,16 +392,6 @@ def _refuse_decided(
     rounds = map(str, standing.round[in_round].tolist())
     refusals.add(rows[in_round], "decided_in_round", values=rounds)
     refusals.add(rows[in_history], "decided_in_history")
-
-
-def _places(persons: NDArray[np.int64], recorded: Entry | None) -> NDArray[np.int64]:
-    """Return the index of applicants in a recorded batch; as they come if some are missing."""
-    if recorded is not None:
-        rows = recorded.says["rows"]
-        places: NDArray[np.int64] = persons - rows["first"]
-        if np.array_equal(np.sort(places), np.arange(rows["n"])):
-            return places
-    return np.arange(persons.size)
 
 
 def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, out: str) -> None:
