@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -139,6 +140,21 @@ def test_a_reader_delays_the_end_of_an_erasure(tmp_path):
         assert reader.names(np.array([0])) == gone[:1]  # as it was then
         assert gone[0].encode() in files(url)
     program.ledger.compact()
+    assert not any(mark in files(url) for name in gone for mark in marks[name])
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_an_erasure_on_a_server_warns_once_that_files_keep_names(url):
+    program, marks, _ = life(url, 0)
+    gone = [*marks][:2]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        program.erase(gone[:1], "asked", early=True)
+    assert [one.category for one in caught] == [LedgerWarning]
+    assert gone[0].encode() in files(url)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        program.erase(gone[1:], "asked", early=True, compact=True)
     assert not any(mark in files(url) for name in gone for mark in marks[name])
 
 

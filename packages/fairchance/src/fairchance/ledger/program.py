@@ -854,8 +854,8 @@ class Program:
         Warns
         -----
         LedgerWarning
-            If the files could not be written anew, for example since another process reads them;
-            the applicants are erased even if warnings are errors.
+            If the files were not written anew: on PostgreSQL without ``compact``, or since another
+            process reads them. The applicants are erased even if warnings are errors.
         """
         check_reason("an erasure", reason)
         with self._writing() as (writer, state):
@@ -864,10 +864,13 @@ class Program:
             if names and not self._is_repeated(writer, "erasure", request, names, asked):
                 self._erase(writer, state, names, reason, early, request)
         if names:
+            why = "PostgreSQL keeps them in its files until the ledger is compacted."
             try:
-                self.ledger.compact(lock=compact)
+                is_left = not self.ledger.compact(lock=compact)
             except LedgerError as error:
-                words = f"the applicants are erased and that is recorded, but {error}"
+                is_left, why = True, str(error)
+            if is_left:
+                words = f"the applicants are erased and that is recorded, but {why}"
                 warnings.warn(words, LedgerWarning, stacklevel=2)
         return len(names)
 

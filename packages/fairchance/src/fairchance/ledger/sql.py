@@ -172,10 +172,10 @@ class SqlLedger:
             number = self._number(connection, program, lock=True)
             yield Writer(connection, number, program, self.clock)
 
-    def compact(self, *, lock: bool = True) -> None:
+    def compact(self, *, lock: bool = True) -> bool:
         """Write the ledger's files anew, so that erased applicants are in none of them.
 
-        This is ``VACUUM`` on SQLite, and ``VACUUM FULL`` on PostgreSQL.
+        Returns whether that was done, by ``VACUUM`` on SQLite and ``VACUUM FULL`` on PostgreSQL.
 
         Parameters
         ----------
@@ -188,10 +188,11 @@ class SqlLedger:
             If something of them may be left.
         """
         if not lock and self.engine.dialect.name == "postgresql":
-            return
+            return False
         with database.translating_errors(self.engine), self.engine.connect() as connection:
             self._check(connection)
         database.compact(self.engine)
+        return True
 
     def own_check(self) -> tuple[str | None, str | None]:
         """Return what is wrong with the database itself, in a sentence, and what is not checked.

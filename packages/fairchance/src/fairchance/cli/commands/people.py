@@ -61,7 +61,7 @@ if TYPE_CHECKING:  # an extra, and slow to import
 __all__ = ["erase", "hold", "override", "release", "withdraw"]
 
 _COMPACTED = "The files of the ledger are written anew, without erased applicants."
-_NOT_COMPACTED = "PostgreSQL keeps them in its files until VACUUM FULL: run erase --compact."
+_NOT_COMPACTED = "Run erase --compact, which writes the files of PostgreSQL anew."
 _ON_SERVER = "Its write-ahead log, replicas and backups keep them until they are replaced."
 
 _REASON = typer.Option(help="The reason. It is never erased, so it must not name applicants.")
