@@ -1264,9 +1264,9 @@ def _check_same_batch(
         gone = iter(np.flatnonzero(erased).tolist())
         sent = map(str, as_ids(ids, len(encoded)).tolist())
         rows = [row_of[name] if name in row_of else next(gone, -1) for name in sent]
-    nothing = [None] * len(people)
-    stored = [*zip(people.numbers, people.texts, people.groups or nothing, strict=True)]
-    given = zip(encoded.numbers, encoded.texts, groups or [None] * len(rows), strict=True)
+    none: Sequence[Any] = [None] * max(len(people), len(rows))
+    stored = [*zip(people.numbers, people.texts, people.groups or none[: len(people)], strict=True)]
+    given = zip(encoded.numbers, encoded.texts, groups or none[: len(rows)], strict=True)
     if sorted(rows) != list(range(len(people))) or any(
         new != stored[row] and not erased[row] for row, new in zip(rows, given, strict=True)
     ):
