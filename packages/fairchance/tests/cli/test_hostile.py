@@ -232,7 +232,15 @@ def test_a_foreign_log_gives_the_terminal_no_orders(monkeypatch):
         }
     )
     pq.write_table(table, "log.parquet")
-    words = ["evaluate", "--log", "log.parquet", "--group", group, "--policy", f"{column} >= 0"]
+    words = [
+        "evaluate",
+        "--log",
+        "log.parquet",
+        "--column",
+        f"group={group}",
+        "--policy",
+        f"{column} >= 0",
+    ]
     shown(words, [f"income{escaped} ≥ 0", f"sex{escaped}", f"f{escaped}"])
     data = json.loads(shown([*words, "--json", "-o", "out.json"], []).stdout)
     assert data["policies"][0]["policy"] == f"{column} ≥ 0"

@@ -279,7 +279,7 @@ def test_program_of_every_option_in_the_example(key, line):
 # Text, gaps and verification
 
 
-@pytest.mark.filterwarnings("ignore:No threshold keeps")  # with so few people
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")  # with so few people
 @pytest.mark.parametrize(
     "learner", ["logistic", pytest.param("gradient-boosting", marks=pytest.mark.long)]
 )

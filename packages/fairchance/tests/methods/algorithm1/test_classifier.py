@@ -161,7 +161,7 @@ def test_outcomes_of_the_rejected_change_nothing(name):
 
 
 @settings(max_examples=15)
-@pytest.mark.filterwarnings("ignore:No threshold keeps")  # whoever is accepted
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")  # whoever is accepted
 @given(seed=st.integers(0, 2**32), names=st.sampled_from(["integers", "strings"]))
 def test_order_of_rows_does_not_matter(seed, names):
     def decisions(shuffle):
@@ -200,7 +200,7 @@ def test_order_of_rows_does_not_matter(seed, names):
     assert decisions(shuffle=False) == decisions(shuffle=True)
 
 
-@pytest.mark.filterwarnings("ignore:No threshold keeps")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 @settings(max_examples=15)
 @given(parts=st.lists(st.integers(0, 10_000), min_size=1, max_size=5), seed=st.integers(0, 99))
 def test_observing_in_parts_and_in_any_order_equals_observing_at_once(parts, seed):
