@@ -242,9 +242,8 @@ def test_a_foreign_log_gives_the_terminal_no_orders(monkeypatch):
         f"{column} >= 0",
     ]
     shown(words, [f"income{escaped} ≥ 0", f"sex{escaped}", f"f{escaped}"])
-    data = json.loads(shown([*words, "--json", "-o", "out.json"], []).stdout)
+    data = json.loads(shown([*words, "--json"], []).stdout)
     assert data["policies"][0]["policy"] == f"{column} ≥ 0"
-    assert json.loads(Path("out.json").read_text()) == data["policies"]
     assert shown([*words[:-1], f"x{TERMINAL} >= 0"], [f"x{escaped}"]).exit_code == 2
 
 
