@@ -7,7 +7,7 @@ import math
 import pytest
 
 from fairchance.core.decisions import Note
-from fairchance.ledger.summary import NextTested
+from fairchance.methods.certified.classifier import RestartedTests
 from fairchance.words import rounds
 from round_records import a_pilot, a_round
 
@@ -34,18 +34,20 @@ def test_values_of_a_record_are_named(record, parts):
 
 
 def test_why_the_number_of_outcomes_is_unknown():
-    untested, unlikely = (rounds.needed(a_pilot(next_n_tested=n)) for n in (0, 9))
-    assert untested != unlikely
-    assert rounds.needed(a_pilot(status="certified")) == ""
-    assert "30" in rounds.needed(a_pilot(status="certified", more_outcomes=30.0))
+    assert said(a_pilot(next_n_tested=0)) != said(a_pilot(next_n_tested=9))
+    assert rounds.needed(math.nan, certified=True) == ""
+    assert "30" in rounds.needed(30.0, certified=True)
+    assert "round 4" in rounds.needed(30.0, decided=4)
 
 
-def test_a_pilot_names_what_its_tests_wait_for():
-    waits = NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317)
-    assert rounds.waiting(waits) in said(a_pilot(), waits)
-    assert rounds.waiting(waits) in said(a_pilot(more_outcomes=5.0, next_n_tested=9), waits)
-    idle = NextTested(1, 39, 0, matures=0, at_latest=13, n_known=0)
-    assert rounds.waiting(idle) not in said(a_pilot(next_n_tested=9), idle)
+def test_one_reason_whatever_names_it():
+    """A record says why tests began again; the ledger has the kind of the entry that did it."""
+    assert rounds.reason("drift") == rounds.reason("outcomes")
+    assert "outcomes" not in (rounds.reason(kind) for kind in ("correction", "outcomes"))
+    assert rounds.reason("drift") in said(a_pilot(tests_began=7, restart_reason="drift"))
+    lost = RestartedTests("A", 7, 526)
+    for why in ("correction", "outcomes"):
+        assert rounds.reason(why) in rounds.restart_cost([lost], why)
 
 
 def test_the_bound_of_a_round_without_a_certificate_is_named():
@@ -71,4 +73,4 @@ def test_facts_of_a_note_are_named(code, facts):
 
 def test_a_clause_becomes_a_sentence():
     assert rounds.sentence("") == ""
-    assert rounds.more_needed(math.inf) == rounds.more_needed(math.nan)
+    assert rounds.needed(math.inf) == rounds.needed(math.nan)

@@ -200,7 +200,7 @@ def _certified_round(record: CertifiedRound) -> View:
 def _certified_notes(record: CertifiedRound) -> Iterator[str]:
     yield from rounds.about_certificate(record)
     if record.status == "certified":
-        yield rounds.sentence(rounds.needed(record))
+        yield rounds.sentence(rounds.needed(record.more_outcomes, certified=True))
     if record.n_awaited:
         missed = counted(record.n_awaited, "outcome was", "outcomes were")
         yield f"When it was decided, {missed} missing in round {record.awaited_round}."

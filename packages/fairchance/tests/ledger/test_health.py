@@ -21,7 +21,8 @@ from fairchance.ledger.health import TINY, Check, check_health, find_check, wors
 from fairchance.ledger.outcomes import UnlikeExpected
 from fairchance.ledger.summary import Change, GroupSummary, NextTested, Outcomes, Promise
 from fairchance.people.likeness import Unlike
-from fairchance.words.checks import WORDS, check_text, verdict
+from fairchance.words.checks import WORDS, check_text, check_words, mistakes_so_far, verdict
+from fairchance.words.rounds import needed, sentence
 from ledger_worlds import algorithm_1, certified, started
 
 LOOKS = 300
@@ -140,6 +141,28 @@ def lights(summary, **options):
 def findings(summary, **options):
     """Return the codes of checks that are not green."""
     return [one.finding for one in check_health(summary, **options) if one.light != "green"]
+
+
+def test_outcomes_that_will_never_be_known_are_not_pending(plain):
+    never = replace(plain, outcomes=Outcomes(450, 5, 89, 0))
+    check = find_check(check_health(never), "mistakes")
+    assert (check.finding, check.facts["missing"]) == ("mistakes_open", 89)
+    assert "89" in check_words(check).meaning
+    so_far = never.so_far()
+    assert (so_far["pending"], so_far["never_known"]) == (0, 89)
+    assert "89" in mistakes_so_far(so_far)
+
+
+def test_what_a_certificate_needs_is_about_the_last_round(pilot):
+    """It is counted when a round is decided, so outcomes since then make it old."""
+    (record,) = pilot.rounds[0].records
+    old = replace(pilot.rounds[0], records=(replace(record, more_outcomes=30.0),))
+    for since in (False, True):
+        summary = replace(pilot, rounds=(old,), outcomes_since=since)
+        check = find_check(check_health(summary), "certificate")
+        assert check.facts["outcomes_since"] is since
+        expected = needed(30.0, decided=1 if since else None)
+        assert sentence(expected) in check_words(check).meaning
 
 
 def test_everything_green_is_the_only_way_to_need_no_attention(plain):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fairchance.words import amount, counted, percent
-from fairchance.words.rounds import more_needed
+from fairchance.words.rounds import needed
 from fairchance_lab.experiments.methods import REFERENCES
 from fairchance_lab.experiments.paired_tests import FEW
 from fairchance_lab.experiments.results import Results
@@ -156,7 +156,7 @@ def certificate_of(verdict: Verdict, one: Standing) -> str:
             f"{name} was first certified in round {runs.first_median:g} (median){some}, and "
             f"in {rate(runs.rounds_share)} of all rounds."
         )
-    more = f"; {more_needed(one.missing)}" if one.missing > 0 else ""
+    more = f"; {needed(one.missing)}" if one.missing > 0 else ""
     return f"{name} reached no certificate in {counted(runs.runs, 'run')}{more}."
 
 

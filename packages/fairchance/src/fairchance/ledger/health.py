@@ -114,7 +114,7 @@ def _bad(question: str, group: str, rate: Rate, alpha: float) -> Check:
     finding = f"mistakes_{judged}"
     if judged == "open" and light == "amber":
         finding = "mistakes_contested" if rate.low > alpha else "mistakes_above"
-    facts = {"bad": rate.count, "known": rate.n, "pending": rate.missing}
+    facts = {"bad": rate.count, "known": rate.n, "missing": rate.missing}
     return Check(question, finding, light, group, rate.value, rate.low, rate.high, alpha, facts)
 
 
@@ -239,6 +239,7 @@ def _certificate(summary: Summary) -> Iterator[Check]:
     pilots = [group for group, rows in records.items() if rows[-1].status != "certified"]
     facts |= {"groups": [*records], "pilots": pilots}
     facts |= {"needs": [_needs(group, records[group][-1]) for group in pilots or records]}
+    facts |= {"outcomes_since": summary.outcomes_since}
     facts |= {"waits": [] if not pilots else [one for one, held in _waiting(summary) if not held]}
     since = [
         one.n for one in summary.changes if one.entry > last.entry and one.kind == "correction"

@@ -360,6 +360,8 @@ class Summary(Displayed):
         Applicants who are erased, under hold, and past their retention period.
     unlike_outcomes
         By entry, how outcomes since the last rounds are unlike expected (``UnlikeExpected``).
+    outcomes_since
+        Whether outcomes were recorded after the last round was decided.
     awaited_ids
         The ids of ``NextTested`` for each certificate, by the name of its group.
     """
@@ -382,6 +384,7 @@ class Summary(Displayed):
     n_erased: int
     n_held: int
     n_expired: int
+    outcomes_since: bool
     awaited_ids: dict[str | None, tuple[str, ...]]
     unlike_outcomes: dict[int, dict[str, Any]]
 
@@ -413,7 +416,8 @@ class Summary(Displayed):
             "alpha": self.promise.alpha,
             "bad": rate.count,
             "known": rate.n,
-            "pending": rate.missing,
+            "pending": self.outcomes.pending,
+            "never_known": self.outcomes.indeterminate,
             "fdr": rate.value,
             "interval": (rate.low, rate.high),
             "by_override": {"accepted": by_hand.accepted, "known": by_hand.known},
@@ -598,6 +602,7 @@ def summary_of(
         n_erased=erased.size,
         n_held=on_hold.size,
         n_expired=np.setdiff1d(over, np.union1d(on_hold, erased)).size,
+        outcomes_since=False,
         awaited_ids={},
         unlike_outcomes={},
     )
@@ -607,12 +612,14 @@ def summary_of(
         for kind in ("outcomes", "correction")
         for entry in reader.entries(since, kind=kind)
     }
+    last = summary.rounds[-1].entry if summary.rounds else 0
     withdrawn = _withdrawn(reader, summary)
     return replace(
         summary,
         rounds=tuple(
             replace(row, withdrawn=tuple(withdrawn.get(row.round, ()))) for row in summary.rounds
         ),
+        outcomes_since=max(recent, default=0) > last,
         awaited_ids=_awaited_ids(reader, summary),
         unlike_outcomes={
             number: says["unlike_expected"]

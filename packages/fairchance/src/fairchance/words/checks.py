@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fairchance.words import LIGHTS, counted, days, first_of, people, percent, percents, times
 from fairchance.words.batches import unlike_expected_words, unlike_words
-from fairchance.words.rounds import REASONS, more_needed, note_text, sentence, waiting, withdrawn
+from fairchance.words.rounds import (
+    DO_NOT_WAIT,
+    began_again,
+    needed,
+    note_text,
+    reason,
+    sentence,
+    waiting,
+    withdrawn,
+)
 
 if TYPE_CHECKING:
     from fairchance.audit.rates import Rate
@@ -115,12 +124,14 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> so_far = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "fdr": 0.075}
-    >>> so_far |= {"interval": (0.0074, 0.27), "by_override": {"accepted": 0, "known": 0}}
+    >>> so_far |= {"never_known": 0, "interval": (0.0074, 0.27)}
+    >>> so_far |= {"by_override": {"accepted": 0, "known": 0}}
     >>> mistakes_so_far(so_far)
     'So far 3 of 40 known outcomes are bad: 7.5 % (0.74 % to 27 %); 9 are pending.'
-    >>> so_far |= {"known": 0, "by_override": {"accepted": 2, "known": 1}}
+    >>> so_far |= {"known": 0, "never_known": 2, "by_override": {"accepted": 2, "known": 1}}
     >>> mistakes_so_far(so_far)
-    'So far no outcome is known; 9 are pending. Not counted: 2 accepted with an override (1 known).'
+    'So far no outcome is known; 9 are pending and 2 will never be known. Not counted: 2 accepted
+    with an override (1 known).'
     """
     message = "So far no outcome is known"
     if so_far["known"]:
@@ -130,7 +141,9 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
             f"{percent(so_far['fdr'])} ({percents(so_far['interval'])})"
         )
         message += "" if alpha is None else f", against a bound of {percent(alpha)}"
-    message += f"; {counted(so_far['pending'], 'is', 'are')} pending."
+    message += f"; {counted(so_far['pending'], 'is', 'are')} pending"
+    message += f" and {so_far['never_known']:,} will never be known" * (so_far["never_known"] > 0)
+    message = f"{message}."
     by_hand = so_far["by_override"]
     if by_hand["accepted"]:
         message += (
@@ -147,7 +160,7 @@ def _mistakes(check: Check) -> CheckWords:
     """Return how many known outcomes are bad, compared with α."""
     subject = check.group or "All applicants"
     subject = "Certified rounds" if check.question == "certified rounds" else subject
-    known, pending = check.facts["known"], check.facts["pending"]
+    known = check.facts["known"]
     if not known:
         observe = "observe outcomes as they arrive"
         return CheckWords(f"{subject}: no outcome is known yet.", sentence(observe), observe)
@@ -158,10 +171,10 @@ def _mistakes(check: Check) -> CheckWords:
         f"{'above' if above else 'within'} α = {percent(check.bound)} "
         f"({percents((check.low, check.high))})."
     )
-    return CheckWords(finding, *_meaning_of_mistakes(check, pending))
+    return CheckWords(finding, *_meaning_of_mistakes(check))
 
 
-def _meaning_of_mistakes(check: Check, pending: int) -> tuple[str, str]:
+def _meaning_of_mistakes(check: Check) -> tuple[str, str]:
     watch = "watch the next outcomes"
     if check.finding == "mistakes_broken":
         if check.group:
@@ -175,11 +188,20 @@ def _meaning_of_mistakes(check: Check, pending: int) -> tuple[str, str]:
             "find out what changed before the next batch is decided",
         )
     if check.finding == "mistakes_contested":
-        are = counted(pending, "pending outcome", "pending outcomes")
-        return f"Chance does not explain it, but {are} could change it.", watch
+        return f"Chance does not explain it, but {_missing(check)} could change it.", watch
     if check.finding == "mistakes_above":
         return "It may be chance: watch the next outcomes.", watch
+    if check.finding == "mistakes_open" and check.high <= check.bound:
+        return f"It is open, as {_missing(check)} could change it.", ""
     return ("The bound is kept." if check.finding == "mistakes_kept" else ""), ""
+
+
+def _missing(check: Check) -> str:
+    return counted(
+        check.facts["missing"],
+        "outcome that is pending or will never be known",
+        "outcomes that are pending or will never be known",
+    )
 
 
 # Acceptance and exploration
@@ -295,22 +317,22 @@ def _certified(check: Check) -> CheckWords:
     facts = check.facts
     since = "" if facts["since"] == facts["round"] else f", as all since round {facts['since']}"
     finding = f"Round {facts['round']} is certified{since}."
-    return CheckWords(finding, _needs(facts, "To accept more applicants, "))
+    return CheckWords(finding, _needs(facts, certified=True))
 
 
-def _needs(facts: Mapping[str, Any], start: str = "") -> str:
+def _needs(facts: Mapping[str, Any], *, certified: bool = False) -> str:
     """Return what the next certificates need; only if it can be counted, once one is certified."""
     sentences = []
+    decided = facts["round"] if facts.get("outcomes_since") else None
     for need in facts.get("needs", ()):
-        if start and not math.isfinite(need["more_outcomes"]):
-            continue
-        clause = more_needed(need["more_outcomes"], tested=need["n_tested"] > 0)
-        if not start and need["tests_began"] > 1:
-            why = REASONS.get(need["restart_reason"], need["restart_reason"])
-            began = f"testing began again with round {need['tests_began']} after {why}"
-            clause = f"{began}; {clause}"
+        more, tested = need["more_outcomes"], need["n_tested"] > 0
+        clause = needed(more, tested=tested, certified=certified, decided=decided)
+        if not certified:
+            began = began_again(need["tests_began"], need["restart_reason"])
+            clause = "; ".join(filter(None, (began, clause)))
         whom = "" if need["group"] is None else f"{need['group']}: "
-        sentences.append(f"{whom}{start}{clause}." if whom else sentence(f"{start}{clause}"))
+        if clause:
+            sentences.append(f"{whom}{clause}." if whom else sentence(clause))
     return " ".join(sentences[:2])
 
 
@@ -322,10 +344,9 @@ def _pilot(check: Check) -> CheckWords:
         finding = f"Round {facts['round']} is certified, but not for {whom}."
     if check.finding == "dropped":
         last = facts["dropped"]
-        why = REASONS.get(last["why"], last["why"])
         finding = (
             f"Certificates were dropped {times(last['times'])}, last after round {last['round']} "
-            f"by {why} (entry {last['entry']}), and testing began again."
+            f"by {reason(last['why'])} (entry {last['entry']}), and testing began again."
         )
         if last["withdrawn"]:
             finding += f" {sentence(withdrawn(last['withdrawn']))}"
@@ -395,8 +416,7 @@ def _late(check: Check) -> CheckWords:
 def _held_up(check: Check) -> CheckWords:
     return CheckWords(
         _waits(check.facts["waits"]),
-        "Observe them, or withdraw the applicants, who then count as bad; a program that starts "
-        "with a patience does not wait.",
+        sentence(DO_NOT_WAIT),
         "observe the outcomes that hold up the tests",
     )
 

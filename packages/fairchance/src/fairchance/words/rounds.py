@@ -17,12 +17,34 @@ if TYPE_CHECKING:
     from fairchance.ledger.summary import NextTested, RoundSummary
     from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
 
-__all__ = ["NOTES", "REASONS", "about_certificate", "about_round", "assumed", "certified_word"]
-__all__ += ["held_up", "more_needed", "needed", "note_text", "promised", "restart_cost"]
-__all__ += ["restarted", "sentence", "waiting", "withdrawn"]
+__all__ = ["DO_NOT_WAIT", "NOTES", "about_certificate", "about_round", "assumed", "began_again"]
+__all__ += ["certified_word", "held_up", "needed", "note_text", "promised", "reason"]
+__all__ += ["restart_cost", "restarted", "sentence", "waiting", "withdrawn"]
 
-# Why testing began again.
-REASONS = {"correction": "a correction", "drift": "outcomes that contradicted it"}
+# Why testing began again: as records say, and the kind of the entry after which it did.
+_CONTRADICTED = "outcomes that contradicted the certificates"
+_REASONS = {
+    "correction": "a correction",
+    "drift": _CONTRADICTED,
+    "outcomes": _CONTRADICTED,
+    "override": "an override",
+    "erasure": "an erasure",
+}
+DO_NOT_WAIT = (
+    "observe these outcomes, or withdraw the applicants, who then count as bad; a program that "
+    "starts with a patience does not wait"
+)
+
+
+def reason(why: str) -> str:
+    """Return why testing began again, or why certificates were dropped.
+
+    Examples
+    --------
+    >>> reason("drift") == reason("outcomes"), reason("erasure")
+    (True, 'an erasure')
+    """
+    return _REASONS.get(why, why)
 
 
 def sentence(clause: str) -> str:
@@ -123,31 +145,44 @@ def about_round(record: Round, alpha: float | None = None) -> Iterator[str]:
 # Certificates
 
 
-def more_needed(more: float, *, tested: bool = True) -> str:
-    """Return a clause on how many more outcomes the next certificate needs.
+def needed(
+    more: float, *, tested: bool = True, certified: bool = False, decided: int | None = None
+) -> str:
+    """Return a clause on what the next certificate needs; empty if that does not matter.
+
+    Parameters
+    ----------
+    more
+        How many more outcomes; NaN or infinite if that is unknown.
+    tested
+        Whether any outcome has been tested.
+    certified
+        Whether there is a certificate, so that the next one is for more applicants.
+    decided
+        The round with whose decision this was counted, if outcomes have arrived since.
 
     Examples
     --------
-    >>> more_needed(120.4), more_needed(math.nan, tested=False)
+    >>> needed(120.4), needed(math.nan, tested=False)
     ('about 121 more outcomes are needed', 'no outcome has been tested yet')
-    >>> more_needed(math.nan)
-    'the outcomes so far do not support a certificate'
+    >>> needed(120.4, decided=7)
+    'when round 7 was decided, about 121 more outcomes were needed'
+    >>> needed(math.nan), needed(math.nan, certified=True)
+    ('the outcomes so far do not support a certificate', '')
     """
-    if math.isfinite(more):
-        n = max(1, math.ceil(more))
-        return f"about {counted(n, 'more outcome is', 'more outcomes are')} needed"
-    if tested:
-        return "the outcomes so far do not support a certificate"
-    return "no outcome has been tested yet"
-
-
-def needed(record: CertifiedRound) -> str:
-    """Return a clause on what the next certificate needs; empty if that does not matter."""
-    certified = record.status == "certified"
-    if certified and not math.isfinite(record.more_outcomes):
+    if certified and not math.isfinite(more):
         return ""
-    clause = more_needed(record.more_outcomes, tested=record.next_n_tested > 0)
-    return f"to accept more applicants, {clause}" if certified else clause
+    now = decided is None
+    if math.isfinite(more):
+        n = counted(max(1, math.ceil(more)), "more outcome", "more outcomes")
+        to_be = ("is" if n.startswith("1 ") else "are") if now else "were"
+        clause = f"about {n} {to_be} needed"
+    elif tested:
+        clause = f"the outcomes {'so far do' if now else 'did'} not support a certificate"
+    else:
+        clause = f"no outcome {'has' if now else 'had'} been tested yet"
+    clause = f"to accept more applicants, {clause}" if certified else clause
+    return clause if now else f"when round {decided} was decided, {clause}"
 
 
 def promised(record: CertifiedRound) -> str:
@@ -214,28 +249,24 @@ def withdrawn(rounds: Sequence[int]) -> str:
 
 def restarted(record: CertifiedRound) -> str:
     """Return a clause on when and why testing began again; empty if it never did."""
-    if record.tests_began == 1:
-        return ""
-    why = REASONS.get(record.restart_reason, record.restart_reason)
+    began = began_again(record.tests_began, record.restart_reason)
     tested = counted(record.n_tested, "outcome was", "outcomes were")
-    return f"testing began again with round {record.tests_began} after {why}; {tested} tested since"
+    return f"{began}; {tested} tested since" if began else ""
 
 
-def about_certificate(record: CertifiedRound, next_in: NextTested | None = None) -> Iterator[str]:
-    """Yield what a round of the certified method promises, lacks and mentions.
+def began_again(number: int, why: str) -> str:
+    """Return a clause on the round with which testing began again; empty if it is the first."""
+    return "" if number == 1 else f"testing began again with round {number} after {reason(why)}"
 
-    ``next_in`` is the round that enters the tests next, if a summary of the program knows it.
-    """
+
+def about_certificate(record: CertifiedRound) -> Iterator[str]:
+    """Yield what a round of the certified method promises, lacks and mentions."""
     if record.status == "certified":
         yield sentence(f"{promised(record)} under the rule of this round")
         yield sentence(assumed())
     else:
-        clauses = [promised(record), restarted(record)]
-        untested = not record.next_n_tested and not math.isfinite(record.more_outcomes)
-        if not (untested and next_in):
-            clauses.append(needed(record))
-        if next_in is not None and (untested or next_in.n_known):
-            clauses.append(waiting(next_in))
+        lacks = needed(record.more_outcomes, tested=record.next_n_tested > 0)
+        clauses = [promised(record), restarted(record), lacks]
         yield sentence("; ".join(filter(None, clauses)))
     yield from map(note_text, record.notes)
 
@@ -281,33 +312,35 @@ def held_up(awaited: Sequence[AwaitedOutcomes]) -> str:
     waits = (f"round {one.round} waits for {_outcomes_of(one.ids)}" for one in awaited)
     return (
         f"No round has entered the tests of a certificate for some time: "
-        f"{' and '.join(dict.fromkeys(waits))}, and rounds enter in order; observe these outcomes, "
-        f"or withdraw the applicants, who then count as bad. With patience=, which fit fixes, "
-        f"missing outcomes count as bad after so many rounds."
+        f"{' and '.join(dict.fromkeys(waits))}, and rounds enter in order. {sentence(DO_NOT_WAIT)}"
     )
 
 
-def restart_cost(restarts: Sequence[RestartedTests]) -> str:
-    """Return what a correction cost.
+def restart_cost(restarts: Sequence[RestartedTests], why: str = "correction") -> str:
+    """Return what a correction of a tested outcome cost, or another reason to test again.
 
     Examples
     --------
     >>> from fairchance.methods.certified.classifier import RestartedTests
     >>> print(restart_cost([RestartedTests("A", 7, 526)]))
-    A corrected outcome had been tested: the evidence of 526 outcomes (group A) and its certificates
-    are dropped, and testing begins again with round 7. With a larger maturity, rounds are tested
-    later, and corrections before that cost nothing.
+    Testing begins again with round 7 after a correction: the evidence of 526 outcomes (group A) and
+    the certificates on it are dropped, and rounds are pilots until there is new evidence. With a
+    larger maturity, rounds are tested later, and corrections before that cost nothing.
     """
     counts = " and of ".join(
         counted(lost.n_outcomes, "outcome")
         + ("" if lost.group is None else f" (group {lost.group})")
         for lost in restarts
     )
-    return (
-        f"A corrected outcome had been tested: the evidence of {counts} and its certificates are "
-        f"dropped, and testing begins again with round {restarts[0].round}. With a larger "
-        f"maturity, rounds are tested later, and corrections before that cost nothing."
+    cost = (
+        f"Testing begins again with round {restarts[0].round} after {reason(why)}: the evidence of "
+        f"{counts} and the certificates on it are dropped, and rounds are pilots until there is "
+        f"new evidence."
     )
+    if why != "correction":
+        return cost
+    later = "rounds are tested later, and corrections before that cost nothing"
+    return f"{cost} With a larger maturity, {later}."
 
 
 def _outcomes_of(ids: Sequence[Any]) -> str:

@@ -6,7 +6,7 @@ one records, one counts for the summary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,6 +49,7 @@ from fairchance.cli.output import print_json, print_lines
 from fairchance.words import counted, people
 from fairchance.words.batches import unlike_expected_words
 from fairchance.words.checks import mistakes_so_far
+from fairchance.words.rounds import restart_cost
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.ledger.base import Standing
@@ -379,7 +380,7 @@ def _message(result: dict[str, Any]) -> list[str]:
         lines.append(_corrected_message(result["corrected"]))
         lines.append("The record keeps the earlier outcomes; decisions already made do not change.")
     lines += _unlike_message(result["unlike_expected"])
-    lines += _restarts_message(result["testing_began_again"], result["certificates_dropped"])
+    lines += _restarts_message(result["testing_began_again"])
     if result["ignored_columns"]:
         lines.append(f"Not read: the columns {', '.join(map(repr, result['ignored_columns']))}.")
     lines.append(mistakes_so_far(result["so_far"]))
@@ -403,37 +404,19 @@ def _unlike_message(unlike: dict[str, Any] | None) -> list[str]:
     return [f"Unlike expected: {unlike_expected_words(UnlikeExpected(**unlike))}{anyway}"]
 
 
-def _restarts_message(restarts: Sequence[dict[str, Any]], n_dropped: int) -> list[str]:
-    """Say which certificates and which evidence the outcomes cost.
+def _restarts_message(restarts: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield which evidence the outcomes cost."""
+    if not restarts:
+        return
+    from fairchance.methods.certified.classifier import RestartedTests  # noqa: PLC0415 - slow
 
-    Examples
-    --------
-    >>> restart = {"group": None, "round": 7, "n_outcomes": 526, "after": "correction"}
-    >>> print(*_restarts_message([restart], 0))
-    Testing begins again with round 7: corrected outcomes had been tested, so the evidence of 526
-    outcomes is dropped and only rounds from then on count.
-    """
-    lines = []
-    corrected = any(restart["after"] == "correction" for restart in restarts)
-    if n_dropped:
-        why = (
-            "they rested on outcomes that were corrected"
-            if corrected
-            else "outcomes of certified rounds contradict them"
-        )
-        lines.append(
-            f"The certificates are dropped, because {why}: rounds are pilots until there is new "
-            f"evidence."
-        )
-    for restart in restarts:
-        group = "" if restart["group"] is None else f" for {restart['group']}"
-        why = "corrected outcomes had been tested, so " if restart["after"] == "correction" else ""
-        lines.append(
-            f"Testing begins again{group} with round {restart['round']}: {why}the evidence of "
-            f"{counted(restart['n_outcomes'], 'outcome')} is dropped and only rounds from then on "
-            f"count."
-        )
-    return lines
+    for after in dict.fromkeys(one["after"] for one in restarts):
+        lost = [
+            RestartedTests(one["group"], one["round"], one["n_outcomes"])
+            for one in restarts
+            if one["after"] == after
+        ]
+        yield restart_cost(lost, after)
 
 
 def _corrected_message(corrected: Sequence[dict[str, Any]]) -> str:

@@ -54,6 +54,7 @@ from fairchance.words.rounds import (
     assumed,
     certified_word,
     note_text,
+    reason,
     restarted,
     sentence,
     waiting,
@@ -141,8 +142,10 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
         f"of {accepted:,} accepted have no outcome yet, the oldest for {days(pending.oldest)}. If "
         f"all were bad, mistakes would be {percent(outcomes.range[1])}."
     )
-    text = text if pending.n else "All outcomes are known."
-    light = "amber" if n_late else "" if pending.n else "green"
+    never = outcomes.indeterminate + summary.overridden.indeterminate
+    text = text if pending.n else "No outcome is pending." if never else "All outcomes are known."
+    text += f" {counted(never, 'outcome')} will never be known." if never else ""
+    light = "amber" if n_late else "" if pending.n or never else "green"
     yield Card("Pending", f"{pending.n:,}", text, light)
 
 
@@ -407,8 +410,7 @@ def _event(change: Change) -> str:
     says = change.says
     if says["what"] == "dropped":
         were = counted(len(says.get("certificates", ())), "certificate was", "certificates were")
-        why = {"correction": "a correction", "outcomes": "outcomes that contradicted it"}
-        return f"{were} dropped after {why.get(says['why']) or 'an ' + says['why']}"
+        return f"{were} dropped after {reason(says['why'])}"
     evidence = f"evidence {says['log_wealth']:.2f}, needed {says['threshold']:.2f}"
     bound = f"α = {percent(says['alpha'])} and δ = {percent(says['delta'])}"
     return f"The best {percent(says['share'])} are certified at {bound}: {evidence}"
