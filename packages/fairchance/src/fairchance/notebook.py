@@ -243,7 +243,7 @@ def _correction_row(one: Correction) -> dict[str, Any]:
 def _curve_row(point: CurvePoint) -> dict[str, Any]:
     return {
         "mistakes at most": percent(point.bound),
-        "accepted for sure": percent(point.share),
+        "accepted by score": percent(point.share),
         "earned per applicant": amount(point.earned),
         "mistakes estimated": percent(point.estimated_fdr),
         "certified": "yes" if point.certified else "no",

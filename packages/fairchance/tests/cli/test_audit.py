@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import math
 import re
 import shutil
 import sqlite3
@@ -11,7 +14,9 @@ from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+import openpyxl
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from browser.worlds import hostile, program
@@ -20,6 +25,7 @@ from fairchance.audit import DecisionLog, evaluate
 from fairchance.audit.rates import WHOLE, rate_of
 from fairchance.cli import pack
 from fairchance.cli.commands.audit import _audited
+from fairchance.cli.files.excel import xlsx_bytes
 from fairchance.cli.pages.audit import DECIDED, audit_page
 from fairchance.cli.pages.page import PageTable
 from fairchance.errors import visible
@@ -27,9 +33,11 @@ from fairchance.ledger import Program
 from golden import transcript
 
 FDR = "false_discovery_rate"
-TABLES = ("policies", "groups", "gaps", "unknown", "calibration", "drift")
+TABLES = ("policies", "groups", "gaps", "unknown", "calibration", "drift", "decisions")
 FILES = {"README.txt", "report.html", "model_card.txt", "verify.json", "verify.txt"}
-FILES |= {"checkpoint.txt"} | {f"{name}.csv" for name in TABLES}
+FILES |= {"checkpoint.txt", "decisions.xlsx", "certificates.csv"} | {
+    f"{name}.csv" for name in TABLES
+}
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +92,61 @@ def test_all_files_are_there_and_the_readme_lists_exactly_these(written):
     assert listed(place) == FILES
 
 
+def test_plain_sums_give_the_evidence_of_certificates(written, url):
+    """With csv and math only, as a spreadsheet would."""
+    place, _ = written
+    with (place / "certificates.csv").open(encoding="utf-8", newline="") as file:
+        lines = [*csv.DictReader(file)]
+    ledger = Program.open(url).ledger
+    with ledger.reading(ledger.named(None)) as reader:
+        granted = [e for e in reader.entries(kind="certificate") if e.says["what"] == "granted"]
+    known = {row["certificate"] for row in lines}
+    # An applicant of the last round is erased, so that it cannot be repeated.
+    assert known == {entry.key for entry in granted if entry.says["round"] < 4} != set()
+    for entry in (entry for entry in granted if entry.key in known):
+        best, logs, mine = 0.0, [0.0] * 8, [r for r in lines if r["certificate"] == entry.key]
+        for number in sorted({int(row["round"]) for row in mine}):
+            for row in (row for row in mine if int(row["round"]) == number):
+                alpha, p, pi = (float(row[n]) for n in ("alpha", "logged_chance", "chance"))
+                for at in range(8):
+                    cap = 4 + 4 * (at // 4)
+                    z = -(1 - alpha) * max(pi - cap * p, 0)
+                    if row["accepted"] == "true":
+                        z += min(pi / p, cap) * (alpha - float(row["bad"]))
+                    assert abs(z - float(row[f"z{cap}"])) < 1e-12
+                    logs[at] += math.log(1 + float(row[f"bet{cap}_{at % 4 + 1}"]) * z)
+            best = max(best, math.log(sum(map(math.exp, logs)) / 8))
+        needed = -math.log(float(mine[0]["delta_part"]))
+        assert best == pytest.approx(entry.says["log_wealth"], abs=1e-9)
+        assert needed == pytest.approx(entry.says["threshold"], abs=1e-9)
+        assert best >= needed
+        assert f"evidence {best:.2f}, needed {needed:.2f}" in text(place, "model_card.txt")
+
+
+def test_decisions_are_a_table_and_a_spreadsheet(written, url):
+    place, _ = written
+    sheet = pd.read_excel(place / "decisions.xlsx")
+    table = pd.read_csv(place / "decisions.csv")
+    assert list(sheet.columns) == list(table.columns)
+    assert len(sheet) == len(table) == Program.open(url).summary().total("n_people")
+    risky = xlsx_bytes(pa.table({"=1+1": ["=2+3", "plain"]}))
+    cells = [c.value for row in openpyxl.load_workbook(io.BytesIO(risky)).active for c in row]
+    assert cells == ["'=1+1", "'=2+3", "plain"]
+
+
+def test_an_auditor_reads_no_jargon_and_who_answers(written, url, audited):
+    place, _ = written
+    status = call("status", url).stdout
+    said = [status, text(place, "model_card.txt"), text(place, "report.html").split("<script>")[0]]
+    assert not any("exploited" in one.lower() for one in said)
+    assert "by score" in status
+    lines = ("Tier: not stated", "Owner: not stated", "Next review: not stated")
+    assert all(line in text(place, "model_card.txt") for line in lines)
+    about = audited.summary.about | {"owner": "Consumer credit"}
+    owned = replace(audited, summary=replace(audited.summary, about=about))
+    assert b"Owner: Consumer credit" in pack.files_of(owned)["model_card.txt"]
+
+
 def test_policies_are_those_of_evaluate(written, url):
     place, _ = written
     rows = [row for row in data(place, "policies") if row["estimator"] == "self_normalised"]
@@ -122,7 +185,7 @@ def test_the_model_card_says_everything(written):
     card = text(place, "model_card.txt")
     assert "Loans for *everybody*" in card
     assert said["message"] in card
-    assert len(re.findall(r"^-{4,}$", card, re.M)) == 9  # sections
+    assert len(re.findall(r"^-{4,}$", card, re.M)) == 10  # sections
 
 
 def test_the_report_shows_the_verdict_and_every_section(written):

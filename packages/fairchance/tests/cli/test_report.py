@@ -364,7 +364,7 @@ def test_withdrawals_are_listed_and_certificates_are_not(lender, hostile_lender,
 
 
 def test_empty_columns_and_sections_are_left_out(lender, hostile_lender):
-    optional = {"α exploited", "Thresholds", "Overridden", "By hand"}
+    optional = {"α by score", "Thresholds", "Overridden", "By hand"}
     assert optional <= set(tables(lender)["Rounds"][0])
     assert not {"certificate"} & set(sections(lender))
     result = summarise(hostile_lender[1].ledger)

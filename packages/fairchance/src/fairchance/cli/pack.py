@@ -13,6 +13,7 @@ from typing import Any
 from fairchance.cli.commands.verify import as_data as verification_data
 from fairchance.cli.evaluations import as_table, estimates_table
 from fairchance.cli.files.csv_files import csv_bytes
+from fairchance.cli.files.excel import MOST_ROWS, xlsx_bytes
 from fairchance.cli.files.tables import umask
 from fairchance.cli.options import writing
 from fairchance.cli.output import plain_data
@@ -21,6 +22,7 @@ from fairchance.cli.pages.page import PageTable
 from fairchance.cli.pages.program import certificate_section, settings_section
 from fairchance.errors import InputError, visible
 from fairchance.extras import arrow
+from fairchance.ledger.config import GOVERNANCE
 from fairchance.words import counted, date, people
 from fairchance.words.audits import MEASURES, finding, group_cells, measured_range, measured_value
 
@@ -33,6 +35,8 @@ _TABLES = {
     "unknown.csv": "slices of applicants, with outcomes and what learning would cost",
     "calibration.csv": "recorded scores against the share of good outcomes",
     "drift.csv": "scores, acceptances and mistakes by round",
+    "decisions.csv": "every decision with its outcome; region exploit: by score, explore: drawn",
+    "certificates.csv": "the tests behind each certificate, applicant by applicant",
 }
 _OTHERS = {
     "README.txt": "this list",
@@ -41,6 +45,7 @@ _OTHERS = {
     "verify.json": "the result of fairchance verify as data",
     "verify.txt": "the same in words, with the statement about groups",
     "checkpoint.txt": "the end of the chain that this audit read",
+    "decisions.xlsx": "decisions.csv for spreadsheets",
 }
 NAMES = (*_OTHERS, *_TABLES)
 
@@ -56,6 +61,8 @@ def files_of(audited: Audited) -> dict[str, bytes]:
     }
     files = {name: f"{text.rstrip()}\n".encode() for name, text in texts.items()}
     files |= {name: csv_bytes(table) for name, table in _tables(audited).items()}
+    if audited.decisions.num_rows < MOST_ROWS:
+        files["decisions.xlsx"] = xlsx_bytes(audited.decisions)
     return files | {"README.txt": _text(_readme(audited, {"README.txt", *files})).encode()}
 
 
@@ -68,6 +75,9 @@ def _tables(audited: Audited) -> dict[str, Any]:
     """Return the tables of the pack that are not empty."""
     pa = arrow()
     tables = {"policies.csv": estimates_table([*audited.policies.values()])}
+    tables["decisions.csv"] = audited.decisions
+    if audited.certificates:
+        tables["certificates.csv"] = pa.table(dict(audited.certificates))
     if audited.groups.findings:
         tables["groups.csv"] = as_table(audited.groups.columns())
     if audited.unknown is not None:
@@ -98,6 +108,9 @@ def _card(audited: Audited) -> Iterator[str]:
     yield ""
     yield verdict(audited)
     yield from _section("Purpose", [audited.purpose.strip() or "Not stated."])
+    stated_by = {name: summary.about.get(name, "not stated") for name in GOVERNANCE}
+    lines = [f"{name.replace('_', ' ').capitalize()}: {who}" for name, who in stated_by.items()]
+    yield from _section("Responsibility", lines)
     outcomes = summary.outcomes
     yield from _section(
         "Data",
@@ -105,7 +118,8 @@ def _card(audited: Audited) -> Iterator[str]:
             f"History: {people(summary.n_history)} before the first round.",
             f"Decisions: {people(summary.total('n_people'))} in "
             f"{counted(len(summary.rounds), 'round')}, {summary.total('n_accepted'):,} of them "
-            f"accepted and {summary.total('n_explored'):,} of these explored.",
+            f"accepted: {summary.total('n_exploited'):,} by score, "
+            f"{summary.total('n_explored'):,} explored.",
             f"Outcomes: {outcomes.good:,} good, {outcomes.bad:,} bad, {outcomes.pending:,} "
             f"pending, {outcomes.indeterminate:,} never to be known.",
             f"{rounds_used(audited)} Read on {date(summary.at, time=True)}.",
@@ -177,6 +191,16 @@ def _readme(audited: Audited, names: Iterable[str]) -> Iterator[str]:
     yield "fairchance export -o decisions.csv"
     yield ""
     yield "Missing numbers are empty. Rates are shares, from 0 to 1."
+    if "certificates.csv" in names:
+        yield ""
+        yield "A certificate from certificates.csv, with a spreadsheet:"
+        yield "1. For each of bet4_1 to bet4_4, ln(1 + bet * z4), for bet8_1 to bet8_4 with z8."
+        yield "2. Sum each of the eight over all applicants up to a round: eight logs of wealth."
+        yield "3. The evidence is ln of the mean of their exp; the largest over rounds counts."
+        yield "4. It must be at least -ln(delta_part)."
+        yield "z4 = accepted * min(chance / logged_chance, 4) * (alpha - bad)"
+        yield "     - (1 - alpha) * max(chance - 4 * logged_chance, 0); z8 with 8 for 4."
+        yield "Only certificates of applicants who are not erased can be recomputed."
 
 
 # The folder

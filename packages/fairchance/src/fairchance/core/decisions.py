@@ -72,7 +72,7 @@ class Decisions(Displayed):
         explored = int(self.explored.sum())
         return (
             f"Decisions(round {self.round}: {len(self)} applicants, "
-            f"{int(self.accepted.sum()) - explored} exploited, {explored} explored)"
+            f"{int(self.accepted.sum()) - explored} by score, {explored} explored)"
         )
 
     @property

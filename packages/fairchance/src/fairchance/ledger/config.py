@@ -50,10 +50,12 @@ _LABELS = PlainValue(
 _CURRENCY = PlainValue(
     'a code or a symbol of at most four characters, such as "EUR" or "€"', _is_currency
 )
+# Who answers for a program, for its model card.
+GOVERNANCE = ("tier", "owner", "approver", "next_review")
 # Which features may be missing: those that are missing in the history, all, or none.
 MISSING = ("as-in-history", "anywhere", "refuse")
 _TABLES: dict[str, dict[str, Any]] = {
-    "program": {"name": TEXT, "currency": _CURRENCY},
+    "program": {"name": TEXT, "currency": _CURRENCY, **dict.fromkeys(GOVERNANCE, TEXT)},
     "columns": {
         "id": TEXT,
         "outcome": TEXT,
@@ -207,6 +209,8 @@ class Config:
         The retention period.
     currency
         The currency of the utility, for reports; empty if none is named.
+    governance
+        Those of ``GOVERNANCE`` that are stated.
     """
 
     source: str
@@ -221,6 +225,7 @@ class Config:
     checks: dict[str, Any] = field(repr=False)
     months: int = MONTHS
     currency: str = ""
+    governance: dict[str, str] = field(default_factory=dict)
 
     def features(self, names: list[str]) -> tuple[str, ...]:
         """Return the features of a file: those named, or all columns without another role."""
@@ -266,7 +271,9 @@ class Config:
             "missing": list(may_be_missing),
             "missing_values": list(self.missing_values),
             "retention_months": self.months,
-        } | ({"currency": self.currency} if self.currency else {})
+            **({"currency": self.currency} if self.currency else {}),
+            **self.governance,
+        }
 
 
 def example_config() -> str:
@@ -322,6 +329,7 @@ def _config(content: dict[str, Any], source: str) -> Config:
         tables["checks"],
         tables["retention"].get("months", MONTHS),
         tables["program"].get("currency", ""),
+        {name: tables["program"][name] for name in GOVERNANCE if name in tables["program"]},
     )
     _check_roles(config)
     check_program_name(config.name)

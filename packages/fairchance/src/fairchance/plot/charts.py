@@ -51,7 +51,7 @@ def rounds(x: Any) -> Chart:
     """Draw how many were accepted in each round, and how many of them were bad."""
     run = read_run(x)
     rows = [row | {"sure": row["accepted"] - row["explored"]} for row in run.spans]
-    parts = {"accepted for sure": ("sure", BLUE), "explored": ("explored", ORANGE)}
+    parts = {"accepted by score": ("sure", BLUE), "explored": ("explored", ORANGE)}
     accepted = draw_bars("Accepted, share of applicants", rows, parts, "people")
     names = ("name", "round", "rounds", "value", "low", "high", "k", "of")
     known = [{name: row[name] for name in names} for row in rows if row["of"]]

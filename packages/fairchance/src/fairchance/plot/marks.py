@@ -454,7 +454,7 @@ def draw_certificates(records_by_group: Mapping[Any, Sequence[CertifiedRound]]) 
         title = f"Evidence for the next certificate{of}"
         enough, blue = ("enough", [1.0] * len(at)), {"so far": BLUE}
         charts += [
-            _ladder(f"Share accepted for sure{of}", records, last),
+            _ladder(f"Share accepted by score{of}", records, last),
             draw_lines(title, [evidence], blue, PERCENT, bound=enough, legend=False, height=170),
         ]
     return stacked(charts)
@@ -510,7 +510,7 @@ def draw_curves(
         across = scaled(bounds, PERCENT, "bound on mistakes")
         up = scaled(axis_ends((row["earned"] for row in rows), zero=True), NUMBER)
         base = data(rows).encode(x=alt.X("bound", **across), y=alt.Y("earned", **up))
-        tips = {"share": ("accepted for sure", PERCENT), "earned": ("earned", NUMBER)}
+        tips = {"share": ("accepted by score", PERCENT), "earned": ("earned", NUMBER)}
         tips["estimated_fdr"] = ("estimated mistakes", PERCENT)
         title = f"{per_applicant(currency)} at other bounds"
         title += "" if group is None else f", {group}"

@@ -109,9 +109,9 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "not_held_out": "One fold held one outcome only: thresholds were not held out.",
     "constraints_missed": _missed,
     "none_known": (
-        "None of the {n_people} applicants so far is known well enough to exploit (largest "
-        "coverage {largest:.3g}, threshold {threshold:g}), so none can be explored either; lower "
-        "the threshold of the coverage rule."
+        "None of the {n_people} applicants so far is known well enough to be accepted by score "
+        "(largest coverage {largest:.3g}, threshold {threshold:g}), so none can be explored "
+        "either; lower the threshold of the coverage rule."
     ),
     "none_worth_accepting": (
         "No threshold with an estimated FDR of at most {max_fdr:.3g} accepts applicants worth "

@@ -99,17 +99,25 @@ def _audited(
     from fairchance import audit as ask  # noqa: PLC0415 - slow to import
     from fairchance.audit.groups import with_rates  # noqa: PLC0415
     from fairchance.cli.commands.verify import in_words  # noqa: PLC0415
+    from fairchance.cli.files.export_tables import decision_tables  # noqa: PLC0415
     from fairchance.cli.pages.audit import DECIDED, Audited  # noqa: PLC0415
+    from fairchance.extras import arrow  # noqa: PLC0415
+    from fairchance.ledger.replay import Allowed  # noqa: PLC0415
     from fairchance.ledger.summary import read_details  # noqa: PLC0415
+    from fairchance.ledger.verification.trail import certificate_columns  # noqa: PLC0415
 
     how = cast(Any, pending)
     opened = open_program(url, program, None, trusted)
     with progress("reading decisions", json), opened.reading() as view:
         summary = view.summary(groups=groups)
         log = view.decision_log(groups=groups)
+        parts = decision_tables(view.reader, groups=groups)
+        decisions = arrow().concat_tables(parts)
     with progress("making every decision again", json):
         verification = opened.verify(checkpoint=summary.head)
         details = read_details(opened.ledger, summary)
+        with opened.reading() as view:
+            certificates = certificate_columns(view.reader, Allowed(trusted=tuple(trusted or ())))
     promise = summary.promise
     cuts = {cut: ask.Rule("score", ">=", cut) for cut in _CUTS}
     named = {str(rule): rule for rule in cuts.values()}
@@ -137,5 +145,7 @@ def _audited(
             unknown=ask.unknown(log, utility=promise.utility) if log.has_features else None,
             calibration=ask.calibration(log) if complete else (),
             drift=ask.drift(log),
+            decisions=decisions,
+            certificates=certificates,
             purpose=purpose,
         )

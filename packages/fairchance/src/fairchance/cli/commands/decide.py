@@ -531,8 +531,8 @@ def _message(result: dict[str, Any]) -> list[str]:
 def _decided_message(result: dict[str, Any]) -> list[str]:
     counts = (
         f"Round {result['round']}: {result['accepted']:,} of "
-        f"{counted(result['people'], 'applicant')} accepted, {result['exploited']:,} in the "
-        f"exploit region and {result['explored']:,} explored."
+        f"{counted(result['people'], 'applicant')} accepted, {result['exploited']:,} by "
+        f"score and {result['explored']:,} explored."
     )
     before = result["recorded_before"]
     if before is None:

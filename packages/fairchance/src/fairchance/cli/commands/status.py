@@ -200,7 +200,7 @@ def _print_outcomes(console: Console, summary: Summary) -> None:
     rows = []
     for name, outcomes in (
         ("all", summary.outcomes),
-        ("exploited", summary.exploited),
+        ("by score", summary.exploited),
         ("explored", summary.explored),
         ("overrides", summary.overridden),
     ):

@@ -18,11 +18,11 @@ from typing import Any
 
 from fairchance.cli.files.csv_files import first_line, marked
 from fairchance.core.sizes import check_unpacked, unzipped, zipped
-from fairchance.errors import InputError
+from fairchance.errors import InputError, visible
 
-__all__ = ["xlsx_as_csv"]
+__all__ = ["MOST_ROWS", "xlsx_as_csv", "xlsx_bytes"]
 
-_MOST_ROWS = 2**20  # in Excel
+MOST_ROWS = 2**20  # in Excel
 _EXACT = 2**53  # whole numbers below are exact
 # A formula without a stored value; Excel stores empty text as t="str".
 _UNCALCULATED = re.compile(
@@ -53,6 +53,20 @@ def xlsx_as_csv(content: bytes, name: str) -> bytes:
             f"{name} cannot be read as an Excel file ({why}); save it again as .xlsx without a "
             f"password, or as csv."
         ) from error
+
+
+def xlsx_bytes(table: Any) -> bytes:
+    """Return an arrow table as an Excel file in which nothing is a formula, as in csv output."""
+    import openpyxl  # noqa: PLC0415 - an extra
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet()
+    sheet.append([marked(visible(name)) for name in table.column_names])
+    for row in zip(*(column.to_pylist() for column in table.columns), strict=True):
+        sheet.append([marked(visible(v)) if isinstance(v, str) else v for v in row])
+    sink = io.BytesIO()
+    book.save(sink)
+    return sink.getvalue()
 
 
 def _only_sheet(book: Any, name: str, packed: int) -> bytes:
@@ -89,8 +103,8 @@ def _as_csv(sheet: Any, name: str, packed: int) -> str:
 def _rows(sheet: Any, name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield rows that are not empty with their numbers, without empty cells at the end."""
     for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        if number > _MOST_ROWS:
-            raise InputError(f"{name} has more than {_MOST_ROWS:,} rows; write it as csv.")
+        if number > MOST_ROWS:
+            raise InputError(f"{name} has more than {MOST_ROWS:,} rows; write it as csv.")
         cells = [_text(value) for value in row]
         while cells and not cells[-1]:
             cells.pop()

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
+from typing import Any
 
 from fairchance import plot
 from fairchance.audit.evaluate import Evaluation
@@ -76,6 +77,8 @@ class Audited:
         Those of them that accept from a recorded score on, by this score.
     groups, unknown, calibration, drift
         The other questions; None or empty if the log does not allow them.
+    decisions, certificates
+        The decisions as ``export`` writes them, and the evidence of certificates by column.
     purpose
         What the program is for, in the user's words.
     """
@@ -90,6 +93,8 @@ class Audited:
     unknown: UnknownMap | None
     calibration: Sequence[CalibrationBin]
     drift: Sequence[RoundDrift]
+    decisions: Any
+    certificates: Mapping[str, Sequence[Any]]
     purpose: str = ""
 
     @property

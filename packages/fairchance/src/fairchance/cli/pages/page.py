@@ -49,7 +49,7 @@ _TERMS = {
     "gives a certificate.",
     "explored": "Accepted by a draw with known probability, in order to learn about applicants "
     "like them.",
-    "exploited": "Accepted because enough is known about similar applicants.",
+    "by score": "Accepted because enough is known about similar applicants.",
     "ceiling": "What gradient boosting would earn within α if it knew all outcomes.",
     "pending": "Accepted, and the outcome is not known yet.",
     "95 % interval": "If the whole were repeated many times, about 95 % of such intervals would "

@@ -65,7 +65,7 @@ __all__ = ["certificate_section", "program_page", "settings_section", "write_pro
 
 Cell = str | tuple[str, str]
 _BECAME = ("Good", "Bad", "Never known", "Pending")
-_OPTIONAL = ("Never known", "α exploited", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
+_OPTIONAL = ("Never known", "α by score", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
 _MOST_REASONS = 10
 _SECRET = ("random_state",)  # it determines who will be drawn
 
@@ -269,7 +269,7 @@ def _round_columns(
         "Earned": [_earned(summary, counts) for counts in outcomes],
         "Decided": [date(row.at) for row in last],
         "Explored": totals("n_explored"),
-        "α exploited": [percent(row.alpha_exploit) for row in last],
+        "α by score": [percent(row.alpha_exploit) for row in last],
         "Thresholds": [", ".join(map(percent, row.thresholds)) or "–" for row in last],
         **dict(zip(_BECAME, zip(*map(_became, outcomes), strict=True), strict=True)),
         "Overridden": totals("n_set_apart"),
@@ -302,7 +302,7 @@ def _outcome_table(summary: Summary) -> PageTable:
         )
         for name, outcomes in (
             ("All", summary.outcomes),
-            ("Exploited", summary.exploited),
+            ("Accepted by score", summary.exploited),
             ("Explored", summary.explored),
             ("By hand", summary.overridden),
         )
@@ -377,7 +377,7 @@ def certificate_section(summary: Summary) -> Section:
             "What the best allowed policy would earn per applicant at each bound, estimated from "
             "tested outcomes. Each bound is certified by itself. Decisions follow α only."
         )
-        titles = ["Bound", "For sure", "Earned per applicant", "Estimated mistakes", "Certified"]
+        titles = ["Bound", "By score", "Earned per applicant", "Estimated mistakes", "Certified"]
         drawn = Figure("curve", plot.curve(summary), "What other bounds than α would earn.")
         parts += [drawn, PageTable("Earned at other bounds", note, titles, curve)]
     promise = find_check(check_health(summary), "certificate")

@@ -1,0 +1,144 @@
+"""The evidence of certificates, applicant by applicant, so that plain sums give it again.
+
+The ledger stores who was accepted with which probability, and the outcomes. Which bets were made on
+a round follows from everything before it, so a program is replayed, as ``verify`` does when it
+learns again. Replaying ends at the first entry with erased applicants.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairchance.ledger.base import Entry
+from fairchance.ledger.replay import CLOSE, Allowed, State, erased_rows
+from fairchance.ledger.sql import Reader
+from fairchance.methods.certified.classifier import CertifiedClassifier
+from fairchance.methods.certified.engine import Engine, LadderBets, WaitingRound
+from fairchance.methods.certified.evidence import BETS, RATIO_CAPS, values
+from fairchance.methods.certified.ladder import Ladder
+
+__all__ = ["certificate_columns"]
+
+_APPLIED = ("history", "batch", "outcomes", "correction", "override")
+_CAPS = tuple(f"{cap:g}" for cap in RATIO_CAPS)
+
+
+def certificate_columns(reader: Reader, allowed: Allowed) -> dict[str, list[Any]]:
+    """Return a row for each certificate and each applicant of its tests; empty without any.
+
+    ``z4`` and ``z8`` are Z with the caps 4 and 8 on w (``methods.certified.evidence``), and
+    ``bet4_1`` to ``bet8_4`` what the eight gamblers bet on it. The sum of ln(1 + bet·z) over
+    applicants is a gambler's log wealth. ``evidence`` is the logarithm of their mean wealth after
+    the round; a certificate has the largest so far. It needs −ln of ``delta_part``.
+    """
+    columns: dict[str, list[Any]] = defaultdict(list)
+    if any(entry.says["what"] == "granted" for entry in reader.entries(kind="certificate")):
+        for rows in _certificates(reader, allowed):
+            for name, some in rows.items():
+                columns[name] += some
+    return columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Test:
+    """A round that was tested on a ladder, and the entry with which that happened."""
+
+    entry: int
+    waiting: WaitingRound
+    bets: LadderBets
+    bad: NDArray[np.float64]
+
+
+def _certificates(reader: Reader, allowed: Allowed) -> Iterator[dict[str, list[Any]]]:
+    """Replay a program; yield the rows of each certificate with evidence that equals the record."""
+    state, batch = None, 0
+    tests: dict[int, list[_Test]] = defaultdict(list)  # by the id of the ladder
+    for entry in reader.entries():
+        if entry.kind == "program":
+            state = State.first(entry, reader.facts(entry), allowed)
+        elif entry.kind == "certificate" and entry.says["what"] == "granted" and state is not None:
+            z = int(entry.says["ladder"].split(".")[0])
+            ladder = state.classifier.deployed_[z].ladder
+            known = [test for test in tests[id(ladder)] if test.entry < batch]
+            rows, evidence = _rows(entry, ladder, known)
+            if np.isclose(evidence, entry.says["log_wealth"], CLOSE, CLOSE):
+                yield rows
+        elif entry.kind in _APPLIED and state is not None:
+            people = reader.facts(entry).people
+            if people is not None and erased_rows(people).any():
+                return
+            batch = entry.number if entry.kind == "batch" else batch
+            for test in _applied(state, reader, entry):
+                tests[id(test.bets.ladder)].append(test)
+
+
+def _applied(state: State, reader: Reader, entry: Entry) -> list[_Test]:
+    """Apply an entry; return the tests of rounds that it completed."""
+    engines: list[Engine] = getattr(state.classifier, "_engines", [])
+    before = [list(engine.waiting) for engine in engines]
+    state.apply(reader, entry)
+    assert isinstance(state.classifier, CertifiedClassifier)
+    found = []
+    for engine, waiting in zip(engines, before, strict=True):
+        for one in waiting:
+            if one in engine.waiting:
+                continue
+            bad = np.zeros(one.accepted.size)
+            bad[one.accepted] = engine.rules.noise.badness(engine.rows["outcome"][one.rows] != 1)
+            found += [_Test(entry.number, one, bet, bad) for bet in one.bets if bet.positions]
+    return found
+
+
+def _rows(entry: Entry, ladder: Ladder, tests: list[_Test]) -> tuple[dict[str, list[Any]], float]:
+    """Return the rows of a certificate, and its evidence."""
+    says, rung = entry.says, entry.says["rung"]
+    group = says["group"]
+    about = {
+        "certificate": entry.key,
+        "group": ", ".join(map(str, group)) if isinstance(group, list) else group,
+        "share": says["share"],
+        "alpha": ladder.alpha,
+        "delta_part": float(np.exp(-ladder.threshold(rung))),
+    }
+    columns: dict[str, list[Any]] = defaultdict(list)
+    log, best = np.zeros((len(RATIO_CAPS), len(BETS))), 0.0
+    for test in tests:
+        waiting, policy = test.waiting, test.waiting.policy
+        deployed = policy.rung if policy.ladder is ladder else None
+        bets = ladder.wealth.shares(ladder.ratio_bounds(deployed))[:, :, rung]
+        bets = bets * test.bets.use[0, :, rung, None]
+        if not bets.any():
+            continue
+        assert test.bets.positions is not None
+        pi, p, accepted = ladder.policy(test.bets.positions, rung), waiting.p, waiting.accepted
+        z = np.array(
+            [
+                values(pi[:, None], p, accepted, test.bad, ladder.alpha, cap)[:, 0]
+                for cap in RATIO_CAPS
+            ]
+        )
+        log += np.log1p(bets[:, :, None] * z[:, None]).sum(axis=2)
+        evidence = float(np.logaddexp.reduce(log, axis=None) - np.log(log.size))
+        best = max(best, evidence)
+        rows = np.flatnonzero(accepted | z.any(axis=0))
+        ids = np.full(accepted.size, None, object)
+        ids[accepted] = waiting.ids
+        own = {"id": ids, "accepted": accepted, "bad": test.bad, "logged_chance": p, "chance": pi}
+        own |= {f"z{cap}": of_cap for cap, of_cap in zip(_CAPS, z, strict=True)}
+        for name, values_of in own.items():
+            columns[name] += values_of[rows].tolist()
+        same = about | {"round": waiting.number, "evidence": evidence}
+        for cap, of_cap in zip(_CAPS, bets, strict=True):
+            same |= {f"bet{cap}_{at}": float(bet) for at, bet in enumerate(of_cap, 1)}
+        for name, value in same.items():
+            columns[name] += [value] * rows.size
+    order = (*about, "round", "id", "accepted", "bad", "logged_chance", "chance")
+    order += tuple(f"z{cap}" for cap in _CAPS)
+    order += tuple(f"bet{cap}_{at}" for cap in _CAPS for at in range(1, len(BETS) + 1))
+    return {name: columns[name] for name in (*order, "evidence")}, best
