@@ -268,7 +268,7 @@ def _values(log: DecisionLog, name: str) -> tuple[Floats, bool]:
     except (TypeError, ValueError):
         raise InputError(
             f"the policy compares the column {name!r} with a number, and it holds "
-            f"{next(v for v in values.tolist() if not isinstance(v, int | float))!r}."
+            f"{next(v for v in values if not isinstance(v, int | float | np.number))!r}."
         ) from None
 
 
