@@ -135,7 +135,8 @@ def summary(n_rounds, group=None):
         SimpleNamespace(round=t, records=(replace(record, round=t),), withdrawn=(), **numbers)
         for t in range(1, n_rounds + 1)
     ]
-    groups = [SimpleNamespace(attribute=group, group=group, error=WHOLE, **numbers)]
+    names = {"attribute": group, "group": group, "error": WHOLE, "unplaced": None}
+    groups = [SimpleNamespace(**names, **numbers)]
     promise = SimpleNamespace(alpha=0.15, utility=fc.Revenue(200, 500))
     return SimpleNamespace(promise=promise, rounds=rounds, groups=groups, currency="EUR")
 

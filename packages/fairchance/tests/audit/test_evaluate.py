@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import math
+from collections import Counter
 from functools import partial
 from types import SimpleNamespace
 
@@ -16,7 +17,11 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 
 from audit.cells import (
+    BAD,
+    GROUP,
+    MASS,
     POLICY,
+    SELECTIVE,
     UTILITY,
     adaptive,
     coins,
@@ -29,7 +34,7 @@ from audit.cells import (
     truth,
 )
 from fairchance import PositiveRate, Utility
-from fairchance.audit import Challenger, DecisionLog, evaluate
+from fairchance.audit import Challenger, DecisionLog, evaluate, groups
 from fairchance.audit.bounds import Bets
 from fairchance.audit.estimates import MEASURES, estimators, named, row_sums, standard_error
 from fairchance.audit.evaluate import _hidden_range
@@ -656,6 +661,56 @@ def test_verdicts_about_a_bound(rng):
         *("broken", "open", "kept", "unknown")
     ]
     assert evaluate(contradiction(rng), "x0 >= 0", alpha=0.15).verdict_code == "unknown"
+
+
+def erased(logged, rng):
+    """Return the log after 40 % of the defaulted had their features and groups erased."""
+    log = logged.log
+    gone = (log.outcome == 0) & (rng.random(len(log)) < 0.4)
+    return DecisionLog(
+        log.accepted,
+        log.propensity,
+        log.outcome,
+        X=log.X,
+        sensitive_features=GROUP[logged.cell],
+        round=log.round,
+        erased=gone,
+    )
+
+
+@pytest.mark.usefixtures("no_model")
+@pytest.mark.parametrize("runs", FEW_RUNS)
+def test_intervals_hold_if_the_defaulted_are_erased(runs):
+    """A rule on features, for all and by group, and the audit of groups."""
+    kept, left_out = Counter(), Counter()
+    for rng in rngs(41, runs):
+        logged = play(rng, 3 * SIZES)
+        policy = FixedPolicy(logged)
+        log = erased(logged, rng)
+        result, audit = evaluate(log, policy, utility=UTILITY), groups(log)
+        assert "erased_worst" in result.assumptions
+        assert "erased_worst" in audit.assumptions
+        for name in ("", "A", "B"):
+            kept.update((one, name) for one in missed(result, truth(group=name or None), name))
+            mass = MASS if not name else MASS * (name == GROUP) / MASS[name == GROUP].sum()
+            rows = {
+                "selection_rate": mass @ SELECTIVE,
+                "false_discovery_rate": mass @ (SELECTIVE * BAD) / (mass @ SELECTIVE),
+                "bad_rate": mass @ BAD,
+                "true_positive_rate": mass @ (SELECTIVE * (1 - BAD)) / (mass @ (1 - BAD)),
+            }
+            for one, right in rows.items():
+                row = audit.of(one, name)
+                kept["groups", one, name] += not row.low <= right <= row.high
+        # The control leaves them out, as if they had never applied.
+        before = log.select(~log.erased)
+        left_out.update(missed(evaluate(before, policy, utility=UTILITY), truth()))
+        right = truth(SELECTIVE)["false_discovery_rate"]
+        row = groups(before).of("false_discovery_rate")
+        left_out["groups"] += not row.low <= right <= row.high
+    assert not any(too_rarely(n, runs) for n in kept.values()), kept
+    assert too_rarely(left_out["false_discovery_rate"], runs), left_out
+    assert too_rarely(left_out["groups"], runs), left_out
 
 
 @pytest.mark.usefixtures("no_model")

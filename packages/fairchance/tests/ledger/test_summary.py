@@ -292,7 +292,13 @@ def test_groups_of_each_attribute_and_of_their_combinations(url):
         }
         assert {one.group: one.error for one in at[:-1]} == group_errors(first, 2)
         assert math.isnan(at[-1].error)
-    assert [tuple(vars(one).values())[:-1] for one in found.groups] == expected
+    assert [tuple(vars(one).values())[:-2] for one in found.groups] == expected
+    for one in found.groups:
+        (gone,) = (each for each in found.groups if each.name == f"{one.attribute} None")
+        others = (0, 0, Outcomes(0, 0, 0, 0))
+        if one.group is not None:
+            others = gone.n_people, gone.n_accepted, gone.outcomes
+        assert (one.unplaced.n_people, one.unplaced.n_accepted, one.unplaced.outcomes) == others
     assert len(expected) == 3 + 3 + 5
 
 

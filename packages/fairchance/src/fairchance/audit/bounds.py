@@ -39,6 +39,12 @@ If the policy changes as well, θ counts rounds by their size, and so must the b
 bets on ΣZ/N, where N is the size of the first round times 2^k. A gambler with too small an N would
 have stopped in the first round with more than N applicants, so the k that fits the largest round
 is used, with the 2^−(k+1) of the capital that belongs to it.
+
+**Erased applicants.** What the policy does with them, or their group, is not known any more, and
+who is erased may depend on the outcome. So each Z(b) is replaced by a number that is never larger,
+whatever the probability m ≤ π with which the applicant belongs to the accepted: U = V = A·w·1{bad}
++ rem. For m = π, Z = −(1 − b)·(A·w·1{bad} + rem) + b·A·w·1{good} is not smaller, and for m < π it
+is nearer to 0 or positive. Such an applicant counts only against a bound, and never for it.
 """
 
 from __future__ import annotations
@@ -267,13 +273,17 @@ def fdr_bounds(
     rounds: Rows,
     error: float,
     changes: bool,
+    unsure: Bools | None = None,
 ) -> tuple[float, float]:
-    """Return bounds of the false discovery rate; ``worst`` and ``best`` say who counts as bad."""
+    """Return bounds of the false discovery rate; ``worst`` and ``best`` say who counts as bad.
+
+    ``unsure`` are erased applicants, who may or may not be among the accepted.
+    """
 
     def bound(counts: Floats) -> float:
         bets = [
             Bets.of(
-                part.weight + part.rem,
+                _only_against(part.weight * counts, part.weight, unsure) + part.rem,
                 part.weight * counts + part.rem,
                 rounds,
                 (part.cap + 1, part.cap + 1),
@@ -287,14 +297,26 @@ def fdr_bounds(
     return 1.0 - bound(1.0 - best), bound(worst)
 
 
-def mean_bounds(values: Floats, rounds: Rows, error: float, changes: bool) -> tuple[float, float]:
-    """Return bounds of the mean of values from 0 to 1."""
+def _only_against(v: Floats, u: Floats, unsure: Bools | None) -> Floats:
+    """Return U, which is V for applicants who may not count at all."""
+    return u if unsure is None else np.where(unsure, v, u)
+
+
+def mean_bounds(
+    least: Floats,
+    most: Floats,
+    rounds: Rows,
+    error: float,
+    changes: bool,
+    unsure: Bools | None = None,
+) -> tuple[float, float]:
+    """Return bounds of the mean of values from 0 to 1, of which the least and most are known."""
 
     def bound(v: Floats) -> float:
-        bets = Bets.of(np.ones_like(v), v, rounds, (1.0, 1.0))
+        bets = Bets.of(_only_against(v, np.ones_like(v), unsure), v, rounds, (1.0, 1.0))
         return upper_bound([bets], error / 2, changes=changes)
 
-    return 1.0 - bound(1.0 - values), bound(values)
+    return 1.0 - bound(1.0 - least), bound(most)
 
 
 def profit_bounds(
@@ -305,6 +327,7 @@ def profit_bounds(
     error: float,
     changes: bool,
     utility: Utility,
+    unsure: Bools | None = None,
 ) -> tuple[float, float]:
     """Return bounds of what accepting earns over rejecting, per applicant."""
     good, bad = utility.gain_good, utility.gain_bad
@@ -317,13 +340,16 @@ def profit_bounds(
         span = most - least
         bets = []
         for part in covered:
-            # What is not covered earns the most that it can.
-            earned = part.weight * (good + (bad - good) * counts) + part.rem * max(good, bad)
+            # What is not covered earns the most that it can, as do erased applicants.
+            each, rest = good + (bad - good) * counts, np.full_like(part.rem, max(good, bad))
+            if unsure is not None:
+                each, rest = (np.where(unsure, np.maximum(0.0, x), x) for x in (each, rest))
+            earned = part.weight * each + part.rem * rest
             v = (earned - least) / span
             largest = ((part.cap + 1) * most - least) / span
             bets.append(
                 Bets.of(
-                    np.ones_like(v),
+                    _only_against(np.minimum(1.0, v), np.ones_like(v), unsure),
                     v,
                     rounds,
                     (largest, 1.0),

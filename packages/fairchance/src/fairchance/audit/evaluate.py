@@ -156,7 +156,8 @@ class Diagnostics:
         Accepted applicants with an outcome never to be known; they count as bad in estimates, and
         as the worst case in each bound.
     left_out
-        Applicants that the policy says nothing about, as their features are erased.
+        Applicants that the policy says nothing about, as their features are erased; they count as
+        the worst case in each bound, and not in estimates.
     """
 
     effective_sample_size: float
@@ -403,14 +404,19 @@ def check_log(log: DecisionLog, confidence: float, pending: str) -> None:
 
 
 def usable_rows(log: DecisionLog, policy: Chances, pending: str) -> tuple[Bools, Bools]:
-    """Return the applicants that estimates use, and those that intervals use."""
-    later = (log.round > policy.trained_through) & ~np.isnan(policy.pi)
+    """Return the applicants that estimates use, and those that intervals use.
+
+    Intervals also count applicants that the policy says nothing about, since they are erased.
+    """
+    bounded = log.round > policy.trained_through
+    later = bounded & ~np.isnan(policy.pi)
     if not later.any():
         raise InputError(
             f"{policy.name!r} has seen the log up to round {policy.trained_through}, and the log "
             f"ends with round {int(log.round.max())}; judge it on later rounds."
         )
-    complete = later & (log.round <= log.last_complete_round)
+    early = log.round <= log.last_complete_round
+    complete = later & early
     if not complete.any() and pending == "cut":
         raise InputError(
             f"no round that can be used has all of its outcomes (round "
@@ -418,7 +424,7 @@ def usable_rows(log: DecisionLog, policy: Chances, pending: str) -> tuple[Bools,
             f"{{option}} to 'worst'.",
             option="pending",
         )
-    return complete, complete if pending == "cut" else later
+    return complete, bounded & early if pending == "cut" else bounded
 
 
 def _evaluate(
@@ -450,7 +456,7 @@ def _evaluate(
         ]
         measured += of_groups
         gaps += _gaps(column.attribute, of_groups)
-    used = bounded if options.pending == "worst" else complete
+    used = bounded & ~np.isnan(policy.pi) if options.pending == "worst" else complete
     return Evaluation(
         policy.name,
         tuple(measured),
@@ -485,6 +491,8 @@ def _assumptions(log: DecisionLog, policy: Chances, options: _Options) -> Iterat
     if policy.changes:
         yield "policy_changes"
     yield from notes_on(log, options.pending)
+    if np.isnan(policy.pi).any() or (log.groups and log.erased.any()):
+        yield "erased_worst"
     yield "any_estimate"
 
 
@@ -513,11 +521,15 @@ class _Judge:
         self, error: float, attribute: str = "", group: str = "", members: Bools | None = None
     ) -> Iterator[Measured]:
         """Yield all measures, of all applicants or of a group."""
-        inside = np.ones(len(self.log), np.bool_) if members is None else members
-        rows, bounded = (np.flatnonzero(used & inside) for used in (self.complete, self.bounded))
+        inside, unsure = np.ones(len(self.log), np.bool_), np.isnan(self.policy.pi)
+        if members is not None:
+            inside, unsure = members, unsure | self.log.erased  # who may be of any group
+        rows = np.flatnonzero(self.complete & inside)
+        bounded = np.flatnonzero(self.bounded & (inside | unsure))
         n_outcomes = int((self.log.known & (self.policy.pi > 0))[rows].sum())
         estimates, sums = self._estimates(rows)
-        ends, ranges = self._intervals(bounded, error), self._ranges(rows, sums)
+        ends = self._intervals(bounded, error, unsure)
+        ranges = self._ranges(rows, sums, np.flatnonzero(self.bounded & unsure))
         nothing = {DEFAULT: Estimate(math.nan, math.nan)}
         for measure in MEASURES:
             value, reason = self._value(measure, estimates, rows, n_outcomes, sums)
@@ -559,6 +571,11 @@ class _Judge:
         """1 for bad outcomes and those that will never be known, 0 for others."""
         return np.where(np.isnan(self.log.outcome), 1.0, 1.0 - self.log.outcome)
 
+    @property
+    def _good(self) -> Floats:
+        """1 for good outcomes and those that are not known, 0 for others."""
+        return np.nan_to_num(self.log.outcome, nan=1.0)
+
     def _estimates(self, rows: Rows) -> tuple[dict[str, dict[str, Estimate]], dict[str, float]]:
         """Return all estimates by measure and estimator, and the sums they are made of."""
         found: dict[str, dict[str, Estimate]] = {measure: {} for measure in MEASURES}
@@ -583,8 +600,13 @@ class _Judge:
         pi, p = self.policy.pi[rows], self.log.propensity[rows]
         return hardly_covered(pi, p, estimated=self.log.estimated)
 
-    def _ranges(self, rows: Rows, sums: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-        """Return the estimates if all that is hardly covered were good, and if it were bad."""
+    def _ranges(
+        self, rows: Rows, sums: Mapping[str, float], unsure: Rows
+    ) -> dict[str, tuple[float, float]]:
+        """Return the estimates if all that is hardly covered were good, and if it were bad.
+
+        Erased applicants count if that makes the range wider.
+        """
         selected = sums["pi"] / sums["n"] if sums["n"] else math.nan
         if not sums["pi"]:
             profit = 0.0 * selected
@@ -600,33 +622,55 @@ class _Judge:
         total = float(weight.sum())
         covered = 1.0 - self._hardly_covered(rows) if total else 0.0
         bad = float(weight @ self._bad[accepted]) / total * covered if total else 0.0
-        ends = (bad, bad + 1.0 - covered)
+        mass, more = sums["pi"], np.nan_to_num(self.policy.pi[unsure], nan=1.0)
+        fewer = 1.0 - np.nan_to_num(self.policy.pi[unsure], nan=0.0)
+        n, likely = sums["n"], float(more.sum())
+        chosen = (mass / (n + float(fewer.sum())), (mass + likely) / (n + likely))
+        # As bad as they can be, and as good.
+        worst, best = (
+            float(more @ self._counted(unsure, state)) for state in (self._bad, self._good)
+        )
+        ends = (
+            mass * bad / (mass + best),
+            (mass * (bad + 1.0 - covered) + worst) / (mass + worst),
+        )
         utility = self.options.utility
         worth = [utility.gain_good * (1 - b) + utility.gain_bad * b for b in ends]
+        earned = [rate * each for rate in chosen for each in worth]
         return {
-            "selection_rate": (selected, selected),
+            "selection_rate": chosen,
             "false_discovery_rate": ends,
-            "profit": (selected * min(worth), selected * max(worth)),
+            "profit": (min(earned), max(earned)),
         }
 
-    def _intervals(self, rows: Rows, error: float) -> dict[str, tuple[float, float]]:
+    def _counted(self, rows: Rows, state: Floats) -> Floats:
+        """Return for how many applicants each one counts who is in a state, or not covered."""
+        p = self.log.propensity[rows]
+        bare = uncovered(np.ones(rows.size), p, estimated=self.log.estimated)
+        weight = np.zeros(rows.size)
+        np.divide(state[rows], p, out=weight, where=self.log.accepted[rows])
+        return np.where(bare, 1.0, weight)
+
+    def _intervals(self, rows: Rows, error: float, erased: Bools) -> dict[str, tuple[float, float]]:
         none = (math.nan, math.nan)
         if self.log.estimated or not rows.size:
             return dict.fromkeys(MEASURES, none)
         rows = rows[np.argsort(self.log.round[rows], kind="stable")]
-        log, pi, changes = self.log, self.policy.pi[rows], self.policy.changes
+        log, changes = self.log, self.policy.changes
+        unsure = erased[rows] if erased[rows].any() else None
+        least, pi = (np.nan_to_num(self.policy.pi[rows], nan=end) for end in (0.0, 1.0))
         rounds = round_starts(log.round[rows])
         covered = cover(pi, log.propensity[rows], log.accepted[rows], log.drawn[rows])
         known = log.outcome[rows]
         worst = np.where(np.isnan(known), 1.0, 1.0 - known)  # every unknown outcome is bad
         best = np.where(np.isnan(known), 0.0, 1.0 - known)
         return {
-            "selection_rate": mean_bounds(pi, rounds, error, changes),
-            "false_discovery_rate": fdr_bounds(covered, worst, best, rounds, error, changes)
-            if pi.any()
+            "selection_rate": mean_bounds(least, pi, rounds, error, changes, unsure),
+            "false_discovery_rate": fdr_bounds(covered, worst, best, rounds, error, changes, unsure)
+            if least.any()
             else none,
             "profit": profit_bounds(
-                covered, worst, best, rounds, error, changes, self.options.utility
+                covered, worst, best, rounds, error, changes, self.options.utility, unsure
             ),
         }
 

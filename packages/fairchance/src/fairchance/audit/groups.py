@@ -35,6 +35,8 @@ others are made as in ``bounds``: for each end, U and V with b·E[U] ≤ E[V] wh
   - An outcome that is not known counts as what gives the smaller b·U − V. As a function of b that
     is concave, so it lies above its chord from b = 0 to 1, which is −(1 − b) above and
     −(1 − b)·(w + rem − 1) below: U = V = 1 and U = V = w + rem − 1.
+  - An erased applicant, who may or may not be of the group, counts in the same way if the outcome
+    was good, and with U = V = rem below if not; 0 lies above these chords as well.
   - A candidate of a draw of fixed size counts, where bets are per applicant, with U = V = p above
     and U = V = 1 − p below: no coin is involved, and (p − b)·good ≤ p·(1 − b),
     (1 − p − b)·good ≤ (1 − p)·(1 − b).
@@ -325,6 +327,8 @@ def _assumptions(log: DecisionLog, pending: str, calibrated: bool) -> Iterator[s
         return
     yield "group_populations"
     yield from notes_on(log, pending)
+    if log.groups and log.erased.any():
+        yield "erased_worst"
     if calibrated:
         yield "mean_score"
 
@@ -338,14 +342,19 @@ def _rates(
 ) -> Iterator[GroupMeasure]:
     """Yield the measures of the decisions themselves, from all rounds."""
     rows = np.flatnonzero(np.ones(len(log), np.bool_) if inside is None else inside)
+    unsure = np.flatnonzero(log.erased) if inside is not None else rows[:0]
     n_accepted, n_outcomes = int(log.accepted[rows].sum()), int(log.known[rows].sum())
     n_bad = int((log.outcome[rows] == 0).sum())
-    ranges = _ranges(log, rows)
+    ranges = _ranges(log, rows, unsure)
+    gone, became = log.accepted[unsure], log.outcome[unsure]
+    missing = n_accepted - n_outcomes + int((gone & np.isnan(became)).sum())
     for name, rate in zip(
         _RATES,
         (
-            rate_of(n_accepted, rows.size, error),
-            rate_of(n_bad, n_outcomes, error, missing=n_accepted - n_outcomes),
+            rate_of(n_accepted, rows.size, error, erased=_counts(gone, ~gone)),
+            rate_of(
+                n_bad, n_outcomes, error, missing=missing, erased=_counts(became == 0, became == 1)
+            ),
         ),
         strict=True,
     ):
@@ -357,6 +366,10 @@ def _rates(
             "" if rate.n else "too_few_outcomes",
             rate,
         )
+
+
+def _counts(happened: Bools, did_not: Bools) -> tuple[int, int]:
+    return int(happened.sum()), int(did_not.sum())
 
 
 def _measure(
@@ -372,13 +385,15 @@ def _measure(
     """Yield the measures that need outcomes of rejected applicants, of all or of a group."""
     here = np.ones(len(log), np.bool_) if inside is None else inside
     rows, wider = np.flatnonzero(complete & here), np.flatnonzero(bounded & here)
+    # Erased applicants may be of any group.
+    unsure = np.flatnonzero(bounded & log.erased) if inside is not None else rows[:0]
     n_outcomes = int(log.known[rows].sum())
     # Bounds that assume nothing need no outcome.
     few_people = inside is not None and wider.size < SMALL
     few_outcomes = few_people or (inside is not None and n_outcomes < SMALL)
     values = _values(log, rows)
-    intervals = {} if few_people else _intervals(log, wider, error)
-    ranges = {} if few_people else _ranges(log, wider)
+    intervals = {} if few_people else _intervals(log, wider, unsure, error)
+    ranges = {} if few_people else _ranges(log, wider, unsure)
     everyone = np.ones(rows.size)
     uncovered = hardly_covered(everyone, log.propensity[rows], estimated=log.estimated)
     for name in names:
@@ -425,62 +440,102 @@ def _values(log: DecisionLog, rows: Rows) -> dict[str, Ends]:
     return values
 
 
-def _ranges(log: DecisionLog, rows: Rows) -> dict[str, Ends]:
-    """Return each measure if all outcomes that are not known are good, and if all are bad."""
+def _ranges(log: DecisionLog, rows: Rows, unsure: Rows) -> dict[str, Ends]:
+    """Return each measure if all outcomes that are not known are good, and if all are bad.
+
+    ``unsure`` are applicants who may belong to the group; they count if that widens the range.
+    """
     n, a = rows.size, int(log.accepted[rows].sum())
     good = int(np.nansum(log.outcome[rows]))
     known = int(log.known[rows].sum())
     bad, rejected = known - good, n - a
+    taken, became = log.accepted[unsure], log.outcome[unsure]
+    # Who of the unsure may be good, and who may be bad: of all, and of the accepted.
+    may_be_good, may_be_bad = became != 0, became != 1
+    g, b, left = int(may_be_good.sum()), int(may_be_bad.sum()), int((~taken).sum())
+    ga, ba = int((may_be_good & taken).sum()), int((may_be_bad & taken).sum())
     accepted_good: Ends = (1.0, 1.0) if a else _NONE  # if all are accepted, so are all the good
-    if rejected:
-        accepted_good = (good / (good + rejected), 1.0 if a > bad else 0.0)
+    if rejected + left:
+        accepted_good = (good / (good + rejected + left), 1.0 if a > bad or ga else 0.0)
     ranges = {
-        "selection_rate": (_ratio(a, n), _ratio(a, n)),
-        "false_discovery_rate": (_ratio(bad, a), _ratio(bad + a - known, a)),
-        "bad_rate": (_ratio(bad, n), _ratio(bad + n - known, n)),
+        "selection_rate": (_ratio(a, n + left), _ratio(a + taken.sum(), n + taken.sum())),
+        "false_discovery_rate": (_ratio(bad, a + ga), _ratio(bad + a - known + ba, a + ba)),
+        "bad_rate": (_ratio(bad, n + g), _ratio(bad + n - known + b, n + b)),
         "true_positive_rate": accepted_good,
     }
     if log.score is not None:
-        scored = rows[~np.isnan(log.score[rows])]
-        mean = _ratio(log.score[scored].sum(), scored.size)
+        scored, maybe = (some[~np.isnan(log.score[some])] for some in (rows, unsure))
+        least, most = _mean_ends(log.score[scored], log.score[maybe])
         good, known = int(np.nansum(log.outcome[scored])), int(log.known[scored].sum())
-        most = good + scored.size - known
-        ranges["calibration"] = (mean - _ratio(most, scored.size), mean - _ratio(good, scored.size))
+        g, b = (int((log.outcome[maybe] != state).sum()) for state in (0, 1))
+        ranges["calibration"] = (
+            least - _ratio(good + scored.size - known + g, scored.size + g),
+            most - _ratio(good, scored.size + b),
+        )
     return ranges
+
+
+def _mean_ends(scores: Floats, maybe: Floats) -> Ends:
+    """Return the smallest and the largest mean of scores and some of those that may belong to them.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in _mean_ends(np.array([0.5, 0.7]), np.array([0.0, 0.9, 0.6]))]
+    [0.4, 0.7]
+    """
+    if not scores.size:
+        return _NONE
+    ends = []
+    for order in (np.sort(maybe), -np.sort(-maybe)):  # the smallest first, the largest first
+        means = (scores.sum() + np.append(0.0, np.cumsum(order))) / (
+            scores.size + np.arange(order.size + 1)
+        )
+        ends.append(means)
+    return float(ends[0].min()), float(ends[1].max())
 
 
 def _ratio(part: Any, whole: Any) -> float:
     return float(part / whole) if whole else math.nan
 
 
-def _intervals(log: DecisionLog, rows: Rows, error: float) -> dict[str, Ends]:
-    """Return an interval of each measure; none if probabilities are estimated."""
+def _intervals(log: DecisionLog, rows: Rows, unsure: Rows, error: float) -> dict[str, Ends]:
+    """Return an interval of each measure; none if probabilities are estimated.
+
+    ``unsure`` are erased applicants, who may belong to the group and count as the worst case.
+    """
     if log.estimated:
         return {}
+    maybe = np.zeros(len(log), np.bool_)
+    maybe[unsure] = True
+    rows = np.append(rows, unsure)
     rows = rows[np.argsort(log.round[rows], kind="stable")]
     rounds = round_starts(log.round[rows])
     decided = log.accepted[rows], log.propensity[rows], log.outcome[rows], log.drawn[rows]
     found = {
-        "bad_rate": _bad_rate_bounds(log, rows, error),
-        "true_positive_rate": tpr_bounds(*decided, rounds, error, changes=rounds.size > 2),
+        "bad_rate": _bad_rate_bounds(log, rows, maybe, error),
+        "true_positive_rate": tpr_bounds(
+            *decided, rounds, error, changes=rounds.size > 2, unsure=maybe[rows]
+        ),
     }
     if log.score is not None:
         scored = rows[~np.isnan(log.score[rows])]
         if scored.size:
             every = scored.size == rows.size
-            low, high = found["bad_rate"] if every else _bad_rate_bounds(log, scored, error)
-            mean = float(log.score[scored].mean())
-            found["calibration"] = mean - 1 + low, mean - 1 + high
+            low, high = found["bad_rate"] if every else _bad_rate_bounds(log, scored, maybe, error)
+            own, others = (log.score[scored[maybe[scored] == is_]] for is_ in (False, True))
+            least, most = _mean_ends(own, others)
+            found["calibration"] = least - 1 + low, most - 1 + high
     return found
 
 
-def _bad_rate_bounds(log: DecisionLog, rows: Rows, error: float) -> Ends:
+def _bad_rate_bounds(log: DecisionLog, rows: Rows, maybe: Bools, error: float) -> Ends:
     """Return bounds of the share of bad if all were accepted; rows are in order of rounds."""
     a, p, drawn = log.accepted[rows], log.propensity[rows], log.drawn[rows]
     covered, good = cover(np.ones(rows.size), p, a, drawn), log.outcome[rows]
     # Outcomes that are not known are all bad, or all good.
     worst, best = 1 - np.nan_to_num(good, nan=0.0), 1 - np.nan_to_num(good, nan=1.0)
-    return fdr_bounds(covered, worst, best, round_starts(log.round[rows]), error, changes=False)
+    rounds, unsure = round_starts(log.round[rows]), maybe[rows]
+    return fdr_bounds(covered, worst, best, rounds, error, False, unsure if unsure.any() else None)
 
 
 def tpr_bounds(
@@ -492,14 +547,19 @@ def tpr_bounds(
     error: float,
     *,
     changes: bool,
+    unsure: Bools | None = None,
 ) -> Ends:
     """Return bounds of the share of good applicants that the logged policy accepts; see the module.
 
     ``good`` is NaN if the outcome is not known, ``drawn`` are the candidates of a draw of fixed
     size, and ``changes`` is whether the policy may differ between rounds.
+    ``unsure`` are applicants who may or may not be among these.
     """
     hit = np.where(accepted, np.nan_to_num(good), 0.0)  # A·good
     unknown = accepted & np.isnan(good)
+    if unsure is not None:
+        unknown |= unsure & (hit > 0)
+        hit = np.where(unsure, 0.0, hit)
     above: list[Bets] = []
     below: list[Bets] = []
     for cap in CAPS:

@@ -23,6 +23,10 @@ so that the share of a group never changes, and all sum to at most 1.
 **Cases that are not known yet** can change a rate. ``Rate.least`` and ``Rate.most`` are the ends of
 the interval if all of them turn out one way, and if all turn out the other; ``judge`` says that a
 bound is kept, or broken, only if these ends agree.
+
+**Erased applicants** may be of any group, and who is erased may depend on the outcome. The wealth
+above grows with each case that happened and shrinks with each one that did not, so each end counts
+those erased cases that move it outwards.
 """
 
 from __future__ import annotations
@@ -126,8 +130,17 @@ class Rate:
     most: float
 
 
-def rate_of(count: int, n: int, error: float = ERROR, *, missing: int = 0) -> Rate:
+def rate_of(
+    count: int,
+    n: int,
+    error: float = ERROR,
+    *,
+    missing: int = 0,
+    erased: tuple[int, int] = (0, 0),
+) -> Rate:
     """Return a rate; each interval is ever wrong with probability ``error``.
+
+    ``erased`` are cases that may belong to it: how often it happened in them, and how often not.
 
     Examples
     --------
@@ -137,11 +150,16 @@ def rate_of(count: int, n: int, error: float = ERROR, *, missing: int = 0) -> Ra
     """
     if not n + missing:
         return Rate(0, 0, 0, math.nan, 0.0, 1.0, 0.0, 1.0)
-    least, _ = anytime_interval(count, n + missing, error)
-    _, most = anytime_interval(count + missing, n + missing, error)
+    (low, high), (least, most) = (
+        (
+            _lower_end(count, all_cases + erased[1], error / 2),
+            1.0 - _lower_end(n - count, all_cases + erased[0], error / 2),
+        )
+        for all_cases in (n, n + missing)
+    )
     if not n:
         return Rate(0, 0, missing, math.nan, 0.0, 1.0, least, most)
-    return Rate(count, n, missing, count / n, *anytime_interval(count, n, error), least, most)
+    return Rate(count, n, missing, count / n, low, high, least, most)
 
 
 def judge(rate: Rate, bound: float) -> Judgement:

@@ -32,7 +32,7 @@ from fairchance.notebook import Displayed
 from fairchance.people.reasons import ITEM, decode
 
 __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
-__all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary"]
+__all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary", "Unplaced"]
 __all__ += ["count_reasons", "far_fewer", "read_details", "summarise", "summary_of"]
 
 _CHANGES = ("correction", "override", "hold", "erasure", "certificate")
@@ -94,12 +94,16 @@ class Outcomes:
         """Share of bad among known outcomes; NaN if there are none."""
         return self.bad / self.known if self.known else math.nan
 
-    def mistakes(self, error: float = WHOLE) -> Rate:
+    def mistakes(self, error: float = WHOLE, erased: Outcomes | None = None) -> Rate:
         """Return that share with its interval at all times, as if late outcomes were like others.
 
         Outcomes that are pending or will never be known are missing cases.
         """
-        return rate_of(self.bad, self.known, error, missing=self.accepted - self.known)
+        missing = self.accepted - self.known
+        if erased is None:
+            return rate_of(self.bad, self.known, error, missing=missing)
+        missing, gone = missing + erased.accepted - erased.known, (erased.bad, erased.good)
+        return rate_of(self.bad, self.known, error, missing=missing, erased=gone)
 
     @property
     def range(self) -> tuple[float, float]:
@@ -262,6 +266,17 @@ class RoundSummary:
 
 
 @dataclass(frozen=True)
+class Unplaced:
+    """Erased applicants, who may be of any group: they widen the intervals of each."""
+
+    n_people: int = 0
+    n_accepted: int = 0
+    n_explored: int = 0
+    n_explorable: int = 0
+    outcomes: Outcomes = Outcomes(0, 0, 0, 0)
+
+
+@dataclass(frozen=True)
 class GroupSummary:
     """One group over all rounds, counted as in ``RoundSummary``; None for erased applicants.
 
@@ -281,6 +296,7 @@ class GroupSummary:
     n_explorable: int
     pending: dict[int, int]
     error: float
+    unplaced: Unplaced = Unplaced()
 
     @property
     def name(self) -> str:
@@ -290,17 +306,21 @@ class GroupSummary:
     @property
     def mistakes(self) -> Rate:
         """The share of bad among known outcomes."""
-        return self.outcomes.mistakes(self.error)
+        return self.outcomes.mistakes(self.error, self.unplaced.outcomes)
 
     @property
     def acceptance(self) -> Rate:
         """The share of applicants whom the program accepted."""
-        return rate_of(self.n_accepted, self.n_people, self.error)
+        others = self.unplaced
+        gone = others.n_accepted, others.n_people - others.n_accepted
+        return rate_of(self.n_accepted, self.n_people, self.error, erased=gone)
 
     @property
     def exploration(self) -> Rate:
         """The share of the explore region that was explored."""
-        return rate_of(self.n_explored, self.n_explorable, self.error)
+        others = self.unplaced
+        gone = others.n_explored, others.n_explorable - others.n_explored
+        return rate_of(self.n_explored, self.n_explorable, self.error, erased=gone)
 
     @property
     def n_set_apart(self) -> int:
@@ -859,6 +879,14 @@ def _groups(counts: _Counts, names: list[str] | None) -> Iterator[GroupSummary]:
             if group is not None and number:
                 first.setdefault(group, number)
         errors = group_errors(first, width)
+        erased = (counts.round > 0) & (members == None)  # noqa: E711 - of each element
+        unplaced = Unplaced(
+            counts.sum(erased),
+            counts.sum(erased & counts.accepted),
+            counts.sum(erased & counts.accepted & ~counts.exploit),
+            counts.sum(erased & ~counts.exploit),
+            counts.outcomes(erased & counts.standing),
+        )
         for group in [*sorted({value for value in label if value is not None}), None]:
             inside = (counts.round > 0) & (members == group)
             if inside.any():
@@ -874,6 +902,7 @@ def _groups(counts: _Counts, names: list[str] | None) -> Iterator[GroupSummary]:
                     n_explorable=counts.sum(inside & ~counts.exploit),
                     pending=counts.pending_by_round(inside & counts.standing),
                     error=math.nan if group is None else errors[group],
+                    unplaced=Unplaced() if group is None else unplaced,
                 )
 
 

@@ -120,8 +120,14 @@ def groups(x: Any) -> Chart:
     run, charts = read_run(x), []
     for attribute in dict.fromkeys(row["attribute"] for row in run.groups):
         mine = [row for row in run.groups if row["attribute"] == attribute][:MOST_GROUPS]
-        accepted = [rate(row["accepted"], row["people"], row["error"]) for row in mine]
-        bad = [rate(row["bad"], row["good"] + row["bad"], row["error"]) for row in mine]
+        accepted, bad = [], []
+        for row in mine:
+            gone, taken, became = (0, 0), (0, 0), row.get("unplaced")
+            if became is not None:
+                taken = became.n_accepted, became.n_people - became.n_accepted
+                gone = became.outcomes.bad, became.outcomes.good
+            accepted.append(rate(row["accepted"], row["people"], row["error"], taken))
+            bad.append(rate(row["bad"], row["good"] + row["bad"], row["error"], gone))
         for name, rates, colour, alpha in (
             ("Accepted", accepted, BLUE, None),
             ("Mistakes", bad, RED, run.alpha),

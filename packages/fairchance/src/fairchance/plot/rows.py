@@ -123,7 +123,9 @@ def _of_summary(summary: Any) -> RunRows:
         for one in summary.rounds
     ]
     groups = [
-        counted(one) | {"attribute": one.attribute, "group": one.group, "error": one.error}
+        counted(one)
+        | {"attribute": one.attribute, "group": one.group, "error": one.error}
+        | {"unplaced": one.unplaced}
         for one in summary.groups
         if one.group is not None
     ]
@@ -171,9 +173,9 @@ def spans(n: int, most: int = MOST) -> list[slice]:
     return [slice(at, min(at + size, n)) for at in range(0, n, size)]
 
 
-def rate(k: int, n: int, error: float = WHOLE) -> Row:
+def rate(k: int, n: int, error: float = WHOLE, erased: tuple[int, int] = (0, 0)) -> Row:
     """Return the share k of n with its interval at all times, None without any."""
-    found = rate_of(k, n, error)
+    found = rate_of(k, n, error, erased=erased)
     ends = {"value": found.value, "low": found.low, "high": found.high}
     return (ends if n else dict.fromkeys(ends)) | {"k": k, "of": n}
 

@@ -61,6 +61,8 @@ _ASSUMPTIONS = {
     "evidence by round, not by applicant, so intervals are wider.",
     "pending_worst": "Pending outcomes count as the worst case for each bound, and not in "
     "estimates.",
+    "erased_worst": "Erased applicants may be of any group, and a rule on features may accept them "
+    "or not; they count as the worst case for each bound, and not in estimates.",
     "pending_cut": "Estimates are about rounds before the first one with pending outcomes.",
     "any_estimate": "An interval is for the true value, whichever estimate is read.",
     "these_applicants": "Values without assumptions are about these applicants, and not about "
@@ -223,7 +225,8 @@ def remarks(one: Evaluation) -> Iterator[str]:
     if seen.largest_weight > _HEAVY:
         yield f"One outcome counts for up to {seen.largest_weight:.0f} applicants."
     if seen.left_out:
-        yield f"{counted(seen.left_out, 'applicant')} left out, since their features were erased."
+        erased = counted(seen.left_out, "applicant has", "applicants have")
+        yield f"{erased} erased features: the worst case for each bound, and not in estimates."
     if one.sensitivity is not None and one.alpha is not None:
         hidden = one.sensitivity
         does = "keeps" if hidden.keeps else "breaks"
