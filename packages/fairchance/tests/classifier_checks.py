@@ -36,7 +36,7 @@ def check_unclear_outcomes_must_be_named(classifier, labels, folder, named):
         likely = plain.predict_proba([[2.0]])[0, plain.classes_.tolist().index(labels[0])]
         assert likely > 0.5
     (option,) = named
-    message = rf"{labels[0]!r}.*{labels[1]!r}.*{option}\b"
+    message = rf"(?=.*{labels[0]!r}.*{labels[1]!r})(?=.*{option}\b)"
     for refused in (
         lambda: plain.decide(X),
         lambda: copy.deepcopy(classifier).fit(X, y, accepted=accepted),
