@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -56,18 +57,19 @@ def program(folder, spell=plain, n_rounds=4):
         random_state=3,
     )
     accepted = X.iloc[:, 0] > -0.5
-    program = Program.create(
-        f"sqlite:///{folder}/lender.db",
-        clf,
-        X,
-        outcome,
-        accepted=accepted,
-        sensitive_features=groups,
-        ids=ids,
-        name=spell("lender"),
-        by=spell("Ann"),
-    )
     start = datetime.now(UTC) - timedelta(days=400)
+    with mock.patch("fairchance.ledger.sql._now", return_value=start):
+        program = Program.create(
+            f"sqlite:///{folder}/lender.db",
+            clf,
+            X,
+            outcome,
+            accepted=accepted,
+            sensitive_features=groups,
+            ids=ids,
+            name=spell("lender"),
+            by=spell("Ann"),
+        )
     for t in range(n_rounds):
         program.ledger.clock = lambda t=t: start + timedelta(days=80 * t)
         X, outcome, groups, ids = applicants(300, 1000 * (t + 1), spell)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -67,10 +68,11 @@ def start(folder):
     """Return a program with every kind of entry, and its decisions."""
     url = f"sqlite:///{folder}/lender.db"
     X, good, group, ids = applicants(300, 0, 0)
-    program = Program.create(
-        url, classifier(), X, good, sensitive_features=group, ids=ids, by="<u>me</u>"
-    )
     start = datetime.now(UTC) - timedelta(days=400)
+    with mock.patch("fairchance.ledger.sql._now", return_value=start):
+        program = Program.create(
+            url, classifier(), X, good, sensitive_features=group, ids=ids, by="<u>me</u>"
+        )
     batches = []
     for t in range(3):
         program.ledger.clock = lambda t=t: start + timedelta(days=100 * t)

@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import zipfile
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -104,6 +105,22 @@ def test_expired_applicants(url, clock):
         found = Deadlines.of(reader, 3).of_people(np.array([0, 599, 600, 700]))
     assert found[0] == found[1] == np.datetime64("2031-04-30T12:00")
     assert found[2] == np.datetime64("2031-05-10T12:00")
+
+
+@pytest.mark.parametrize("years", [-60, -1, 100])
+def test_a_wrong_clock_is_reported_and_ends_no_retention_period(url, clock, years):
+    program, _, (one, *_) = started(url, algorithm_1(), n_batch=40)
+    clock.now = START.replace(year=START.year + years)
+    with pytest.warns(LedgerWarning, match=str(clock.now.year)):
+        ids = decide(program, one).ids
+    assert program.expired().size == program.summary().n_expired == 0
+    with pytest.raises(InputError, match="ids"):
+        program.erase(ids[:2], "over")
+    clock.now = LATER
+    with nullcontext() if years == -1 else pytest.warns(LedgerWarning):
+        program.hold(ids[:1], "a court asks")
+    over = 600 + (39 if years < 0 else 0)
+    assert program.expired().size == program.summary().n_expired == over
 
 
 def test_applicants_who_must_be_kept_are_not_erased(url, clock):

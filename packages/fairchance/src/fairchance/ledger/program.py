@@ -338,7 +338,9 @@ class Program:
         """Return the ids whose retention period is over, without those held or erased."""
         with self.reading() as view:
             deadlines = Deadlines.of(view.reader, retention_months(view.about))
-            return view.shape.ids(expired(view.reader, deadlines, self.ledger.clock()))
+            return view.shape.ids(
+                expired(view.reader, deadlines, view.reader.believed(self.ledger.clock()))
+            )
 
     def checkpoint(self) -> Checkpoint:
         """Return the end of the chain, to be stored elsewhere and given to ``verify`` later."""
@@ -889,7 +891,7 @@ class Program:
                 f"erased."
             )
         months = retention_months(self._settings(writer).says.get("about", {}))
-        now, persons = self.ledger.clock(), writer.standing(names).persons
+        now, persons = writer.believed(self.ledger.clock()), writer.standing(names).persons
         objections = to_erasure(writer, persons, months=months, now=now, early=early)
         check_objections(names, objections, "nothing was erased")
         until = Deadlines.of(writer, months).of_people(persons)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import chain
 from typing import Any
@@ -17,7 +18,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql
 
-from fairchance.errors import InputError, LedgerError, UnknownIdError
+from fairchance.errors import InputError, LedgerError, LedgerWarning, UnknownIdError
 from fairchance.ledger import database, schema
 from fairchance.ledger.base import (
     KINDS,
@@ -59,6 +60,8 @@ __all__ = ["Reader", "SqlLedger", "Writer"]
 _ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
 _ENTRY = tuple(schema.entries.c)[1:]  # all columns but the program
 _NONE = -1
+LONGEST_PAUSE = timedelta(days=5 * 366)  # between entries; a longer one is taken for a wrong clock
+_CLOCKS_DIFFER = timedelta(minutes=5)  # those of several machines that write
 
 # SQLite waits as long for other writers, by the timeout of its connections. A server may be set up
 # not to wait for its disk (synchronous_commit = off), and would lose answers if it is killed.
@@ -265,6 +268,20 @@ class Reader:
             later = later.where(link.kind == kind)
         for row in self._connection.execute(later).fetchall():
             yield Entry(*row)
+
+    def believed(self, now: datetime) -> datetime:
+        """Return a time if the record makes it plausible, else the last plausible one before.
+
+        Entries that a wrong clock dated far ahead do not count, so the mistake does not confirm
+        itself.
+        """
+        link = schema.entries.c
+        times = self._select(link.number, link.at).order_by(link.number)
+        with self._legible("the times of entries"):
+            last, *later = [datetime.fromisoformat(at) for _, at in self._connection.execute(times)]
+            for at in later:
+                last = at if last < at <= last + LONGEST_PAUSE else last
+        return now if now <= last + LONGEST_PAUSE else last
 
     def newest_first(self, kind: str) -> Iterator[Entry]:
         """Yield entries of a kind from the last to the first, reading one at a time."""
@@ -623,6 +640,8 @@ class Writer(Reader):
         payload = None if facts.payload is None else sha256(facts.payload).digest()
         content = content_hash(digests, payload)
         at = self._clock().isoformat(timespec="microseconds")
+        if self._last is None and last:
+            self._check_clock(at)
         places = {"first": first, "n": n, "groups": has_groups}
         line = (kind, key, at, by, to_json(header | {"rows": places}))
         if len(line[-1]) > LONGEST_JSON:
@@ -653,6 +672,21 @@ class Writer(Reader):
             self._drop_states(self.kept_states())
         self._last = number, own_hash, first + n
         return entry
+
+    def _check_clock(self, at: str) -> None:
+        """Warn, inside the transaction, if the clock contradicts the last entry."""
+        link = schema.entries.c
+        newest = self._select(link.at).order_by(link.number.desc()).limit(1)
+        before = self._connection.execute(newest).scalar_one()
+        with self._legible("the times of entries"):
+            pause = datetime.fromisoformat(at) - datetime.fromisoformat(before)
+        if not -_CLOCKS_DIFFER <= pause <= LONGEST_PAUSE:
+            warnings.warn(
+                f"the clock says {at[:16]} and the last entry {before[:16]} (UTC), one is wrong; "
+                f"set the clock. No retention period ends by such a time.",
+                LedgerWarning,
+                stacklevel=4,
+            )
 
     def _check_entry(self, kind: str, key: str | None, by: str, facts: Facts) -> None:
         if (facts.people is None) != (facts.decisions is None):

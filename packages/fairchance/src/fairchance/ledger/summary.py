@@ -598,7 +598,7 @@ def summary_of(
     decided = counts.round > 0
     about = settings.says.get("about", {})
     erased, on_hold = _erased(reader), held(reader)
-    over = Deadlines.of(reader, retention_months(about)).over(now)
+    over = Deadlines.of(reader, retention_months(about)).over(reader.believed(now))
     erased_pending = partial(_erased_pending, reader, erased)
     summary = Summary(
         program=program,

@@ -373,7 +373,8 @@ def erase(
     from fairchance.ledger.retention import also_in, retention_months  # noqa: PLC0415
 
     def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
-        months, now = retention_months(view.about), program.ledger.clock()
+        months = retention_months(view.about)
+        now = view.reader.believed(program.ledger.clock())
         return to_erasure(view.reader, standing.persons, months=months, now=now, early=early)
 
     if expired:
