@@ -347,7 +347,8 @@ def _rates(
     n_bad = int((log.outcome[rows] == 0).sum())
     ranges = _ranges(log, rows, unsure)
     gone, became = log.accepted[unsure], log.outcome[unsure]
-    missing = n_accepted - n_outcomes + int((gone & np.isnan(became)).sum())
+    open_ = log.accepted & ~log.known & ~log.overridden
+    missing = int(open_[rows].sum() + open_[unsure].sum())
     for name, rate in zip(
         _RATES,
         (

@@ -97,6 +97,8 @@ class DecisionLog:
         their numbers of applicants; ``unknown`` uses it. It needs stored policies.
     never
         Accepted applicants with an outcome that will never be known.
+    overridden
+        Those of them whom a person rejected: nothing became of the program's decision.
     erased
         Applicants with erased features and groups.
     features
@@ -140,6 +142,7 @@ its policy accepted it.
         drawn: Any = None,
         mixture: Any = None,
         never: Any = None,
+        overridden: Any = None,
         erased: Any = None,
         features: Iterable[str | int] | None = None,
         estimated: bool = False,
@@ -169,6 +172,10 @@ its policy accepted it.
         self._check_propensity()
         self.outcome, gone = _outcomes(outcome, n, pos_label)
         self.never: Bools = gone if never is None else gone | _truths(never, n, "never")
+        self.overridden: Bools = np.zeros(n, np.bool_)
+        if overridden is not None:
+            self.overridden = _truths(overridden, n, "overridden")
+            self.never = self.never | self.overridden
         self._check_outcomes()
         self.round: Rows = np.ones(n, np.intp)
         if round is not None:
@@ -423,7 +430,7 @@ def _of_export(table: Any) -> DecisionLog:
         score=table["score"],
         ranking=table["round"],  # the table does not say which rounds have the same one
         drawn=table["drawn"],
-        never=accepted & overruled,
+        overridden=accepted & overruled,
         erased=table["erased"],
     )
 

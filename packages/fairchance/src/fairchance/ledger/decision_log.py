@@ -123,7 +123,8 @@ def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
         "accepted": decided.accepted,
         "propensity": decided.propensity,
         "outcome": outcome,
-        "never": (never & ~replaced) | (replaced & decided.accepted),
+        "never": never & ~replaced,
+        "overridden": replaced & decided.accepted,
         "score": decided.score,
         "round": np.full(outcome.size, decided.round),
     }
