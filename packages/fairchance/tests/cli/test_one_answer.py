@@ -145,7 +145,19 @@ def test_an_audit_has_the_numbers_of_status(life, status):
 def test_the_pack_of_an_audit_has_the_light_of_status(life, status):
     if rates(status)["mistakes", ""][0] is None:
         return
-    page = audit_page(_audited(life[0], None, {}, "", "worst", True, None, True))
+    audited = _audited(life[0], None, {}, "", "worst", True, None, True)
+    page = audit_page(audited)
+    for one in audited.groups.findings:
+        if one.measure == "selection_rate":
+            ratios = [
+                (check["value"], check["low"], check["high"])
+                for check in status["checks"]
+                if check["finding"] in ("acceptance_unequal", "acceptance_open")
+                and check["group"].startswith(f"{one.attribute} ")
+                and "×" not in check["group"]
+            ]
+            gap = one.corrected
+            assert (gap.ratio, gap.ratio_low, gap.ratio_high) == pytest.approx(min(ratios))
     (card,) = [card for card in page.cards if card.title == "Mistakes"]
     (check,) = [c for c in status["checks"] if (c["question"], c["group"]) == ("mistakes", "")]
     assert (card.light, card.value) == (check["light"], percent(check["value"]))

@@ -593,8 +593,12 @@ def _finding(rows: Sequence[GroupMeasure]) -> GroupFinding | None:
         return None
     apart = gap.difference_low > 0
     if measure == "selection_rate":
-        rates = [row.rate for row in rows if row.rate is not None]
-        apart = any(each.unequal for each in compare_rates(rates))
+        compared = compare_rates([row.rate for row in rows if row.rate is not None])
+        apart = any(each.unequal for each in compared)
+        lowest = min(compared, key=lambda each: each.ratio, default=None)
+        if lowest is not None:  # as other reports have it
+            low, high = lowest.low, lowest.high
+            gap = replace(gap, ratio=lowest.ratio, ratio_low=low, ratio_high=high)
     recorded, noise = _recorded_gap([row for row in rows if not math.isnan(row.corrected)])
     if apart:
         bounded = [row for row in rows if not math.isnan(row.low)]

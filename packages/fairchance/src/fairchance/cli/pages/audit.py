@@ -176,7 +176,7 @@ def rounds_used(audited: Audited) -> str:
     used = f"{rounds_of(decided)}, with {counted(decided.n_outcomes, 'known outcome')}"
     if decided.last_round < audited.summary.rounds[-1].round:
         return f"Other policies, corrected values and calibration are about {used}."
-    if decided.of("profit").n_people < decided.n_people:
+    if any(one.of("profit").n_people < one.n_people for one in audited.policies.values()):
         return f"Intervals are about {used}; estimates stop at the first pending outcome."
     return f"This audit is about {used}."
 
@@ -259,7 +259,10 @@ def _group_card(audited: Audited) -> Card:
     if real:
         return Card("Groups", counted(len(real), "real gap"), finding(real[0]), "amber")
     explained = [finding(one) for one in audited.groups.findings if one.answer == "selection"]
-    text = [*explained, "No gap is more than chance and selection explain."][0]
+    n_open = sum(one.reason == "not_identified" for one in audited.groups.findings)
+    none = "No identified gap is more than chance and selection explain"
+    none += f"; {counted(n_open, 'gap is', 'gaps are')} not identified." if n_open else "."
+    text = [*explained, none][0]
     return Card("Groups", "no real gap", text, "green")
 
 
@@ -421,10 +424,12 @@ def _calibration(audited: Audited) -> Section:
     note = "Corrected: the share of good among all applicants with such scores."
     caption = "A point on the dashed line: as many are good as the score says."
     drawn = plot.calibration(audited.calibration)
-    n = counted(len(audited.calibration), "range")
-    brief = f"Mean scores are within the interval of the share of good in all of {n}."
+    n_open = sum(math.isnan(part.good) for part in audited.calibration)
+    n = counted(len(audited.calibration) - n_open, "range")
+    brief = f"Mean scores are within the interval of the share of good in {n}"
     if audited.miscalibrated:
-        brief = f"Mean scores are {_off(audited)}, by the interval of the share of good."
+        brief = f"Mean scores are {_off(audited)}, by the interval of the share of good"
+    brief += f"; {counted(n_open, 'range is', 'ranges are')} not identified." if n_open else "."
     table = PageTable("Ranges of scores", note, titles, rows)
     figure = Figure("figure-calibration", drawn, caption)
     return Section("calibration", "Calibration", brief, [figure, table])

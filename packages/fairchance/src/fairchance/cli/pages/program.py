@@ -199,7 +199,7 @@ def _attention(checks: Sequence[Check]) -> Section:
     note = (
         "Red: chance cannot explain that the bound is broken. Amber: the estimate is on the wrong "
         "side, or there is another reason to look. All intervals are right at all times, with a "
-        "probability of 95 % for each question."
+        "probability of 95 % for each question; the interval of one round stands alone."
     )
     brief = f"Nothing: {counted(len(checks), 'check')} in order."
     if found:
