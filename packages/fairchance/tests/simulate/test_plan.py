@@ -229,7 +229,7 @@ def test_command_describes_the_delay(monkeypatch):
         least, _, most = (delay or "0").partition("-")
         assert data["delay"] == {"least": int(least), "most": int(most or least)}
         longest = data["delay"]["most"]
-        assert (data["maturity"], data["patience"]) == (0, longest + 1 if longest else None)
+        assert (data["maturity"], data["patience"]) == (None, longest + 1 if longest else None)
     assert outputs[""] == outputs["0"]
     assert len({*outputs.values()}) == 3
 
