@@ -106,6 +106,13 @@ def check_flips(closed, path, bits):
     return n_found
 
 
+def test_a_table_whose_name_is_no_text_is_an_error_of_the_ledger(ledger):
+    change(ledger, "UPDATE sqlite_master SET name = x'ff' WHERE name = 'entries'")
+    with pytest.raises(LedgerError):
+        SqlLedger(f"sqlite:///{ledger}").reading("main").__enter__()
+    assert CliRunner().invoke(app, ["status", f"sqlite:///{ledger}"]).exit_code == 2
+
+
 def test_flips_in_the_names_of_an_index_are_found(closed, tmp_path):
     content = closed[0]
     places = []

@@ -226,6 +226,10 @@ def _open(place: Any, *settings: str, **options: Any) -> sqlite3.Connection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
         for setting in settings:
             connection.execute(f"PRAGMA {setting}")
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 0")  # reads how tables were made
+    except UnicodeDecodeError as error:  # sqlite3 cannot name a table whose name is damaged
+        connection.close()
+        raise sqlite3.DatabaseError("malformed database schema") from error
     except BaseException:
         connection.close()
         raise
