@@ -252,3 +252,22 @@ class TestStatus:
         X = np.linspace(-1, 1, 50)[:, None]
         with pytest.warns(ConvergenceWarning, match="max_iter"):
             ConstrainedLogistic(l2=0.0, max_iter=10).fit(X, X[:, 0] > 0)
+
+
+def test_a_wide_fit_without_bounds_does_not_wait_for_slsqp(monkeypatch):
+    """With 990 columns of text a step of SLSQP took four seconds."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, solver.WIDE))
+    y = (rng.random(400) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
+    methods = []
+
+    def noted(*args, **options):
+        methods.append(options["method"])
+        return minimize(*args, **options)
+
+    monkeypatch.setattr(solver, "minimize", noted)
+    wide = ConstrainedLogistic().fit(X, y)
+    monkeypatch.setattr(solver, "WIDE", X.shape[1] + 2)
+    narrow = ConstrainedLogistic().fit(X, y)
+    assert methods == ["L-BFGS-B", "SLSQP"]
+    np.testing.assert_allclose(wide.coef_, narrow.coef_, atol=1e-4)

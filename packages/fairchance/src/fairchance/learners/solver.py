@@ -21,6 +21,8 @@ START_LENGTHS = (1.0, 2.0, 8.0, 0.0)
 PRICE = 10.0
 # Keeps the scaling of variables defined if features are collinear and not penalised.
 RIDGE = 1e-8
+# Variables from which a fit without bounds uses L-BFGS: SLSQP's time per step grows with their cube.
+WIDE = 200
 # SLSQP's status if it ran out of iterations, and how to call that.
 ITERATION_LIMIT, TOO_FEW = 9, "the iterations allowed by max_iter were not enough"
 
@@ -137,6 +139,11 @@ class _ScaledProblem:
         slack = excess.max(axis=0, initial=0.0)
         start = np.append(z, slack)
         constraints = {"type": "ineq", "fun": self.slack, "jac": self.slack_jacobian}
+        if self.n >= WIDE and not self.problem.bounds.size:
+            options = {"maxiter": max_iter, "ftol": 0.1 * tol**2, "gtol": tol**2}
+            wide = minimize(self.value, z, jac=self.gradient, method="L-BFGS-B", options=options)
+            trouble = "" if wide.success else TOO_FEW
+            return _Run(self.point(wide.x), int(wide.nit), trouble)
         result = minimize(
             self.value,
             start,
