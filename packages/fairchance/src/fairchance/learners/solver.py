@@ -21,7 +21,7 @@ START_LENGTHS = (1.0, 2.0, 8.0, 0.0)
 PRICE = 10.0
 # Keeps the scaling of variables defined if features are collinear and not penalised.
 RIDGE = 1e-8
-# Variables from which a fit without bounds uses L-BFGS: SLSQP's time per step grows with their cube.
+# Variables from which a fit without bounds uses L-BFGS: SLSQP's step takes time with their cube.
 WIDE = 200
 # SLSQP's status if it ran out of iterations, and how to call that.
 ITERATION_LIMIT, TOO_FEW = 9, "the iterations allowed by max_iter were not enough"

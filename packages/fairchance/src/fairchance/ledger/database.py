@@ -50,6 +50,8 @@ _GUARDS = (
     "cell_size_check=ON",  # a page is checked when it is read
     "mmap_size=0",  # an error of the disk is an error, not a crash
 )
+# sqlite3 names the table in its message, and cannot decode the name.
+_DAMAGED_NAME = "malformed database schema"
 _SQLITE_SETTINGS = (
     *_GUARDS,
     "synchronous=FULL",
@@ -160,7 +162,7 @@ def _may_be_ledger(path: Path) -> bool:
         with closing(_open(path, timeout=WAIT) if _writable(path) else _open_to_read(path)) as file:
             names = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
             return not {name for (name,) in names}.isdisjoint(schema.metadata.tables)
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return True
 
 
@@ -226,10 +228,6 @@ def _open(place: Any, *settings: str, **options: Any) -> sqlite3.Connection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
         for setting in settings:
             connection.execute(f"PRAGMA {setting}")
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 0")  # reads how tables were made
-    except UnicodeDecodeError as error:  # sqlite3 cannot name a table whose name is damaged
-        connection.close()
-        raise sqlite3.DatabaseError("malformed database schema") from error
     except BaseException:
         connection.close()
         raise
@@ -379,6 +377,8 @@ def own_check(engine: sa.Engine) -> tuple[str | None, str | None]:
         return None, None
     except (sa.exc.DBAPIError, _driver_error(engine)) as error:
         return f"the database cannot be read ({_reason(error)}).", None
+    except UnicodeDecodeError:
+        return f"the database cannot be read ({_DAMAGED_NAME}).", None
 
 
 def _check_pages(connection: sa.Connection) -> str | None:
@@ -514,6 +514,8 @@ def translating_errors(engine: sa.Engine) -> Iterator[None]:
         raise LedgerError(_failure_message(engine, "the connection was lost")) from error
     except _driver_error(engine) as error:
         raise LedgerError(_failure_message(engine, error)) from error
+    except UnicodeDecodeError as error:
+        raise LedgerError(_failure_message(engine, _DAMAGED_NAME)) from error
     except UnicodeEncodeError as error:
         raise InputError(
             f"text must not have half a surrogate pair, got {shortened(error.object)}; change it."
