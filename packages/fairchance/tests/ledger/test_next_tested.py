@@ -142,7 +142,7 @@ def test_after_a_correction_later_rounds_wait_for_those_before(tmp_path):
     ids, outcome = desk.decide()
     desk.observe(1)
     second, _ = desk.decide()
-    with pytest.warns(LearningWarning, match="testing begins again with round 3"):
+    with pytest.warns(LearningWarning, match="round 3"):
         desk.program.observe(ids[:1], 1 - outcome[:1])
     assert desk.engine().stage.restarts == 1
     assert [one.number for one in desk.engine().waiting] == [2]

@@ -212,7 +212,7 @@ def test_outcomes_as_expected_are_rarely_reported():
     assert sum(compared(n, 200) is not None for n in worse) > 50  # a control
 
 
-@pytest.mark.filterwarnings("ignore:A corrected outcome had been tested")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 @pytest.mark.parametrize("make", [algorithm_1, lambda: certified(floor=0.1)])
 def test_refused_outcomes_stay_pending_and_a_confirmation_is_recorded(tmp_path, make):
     program, _, (one, two, *_) = started(url := f"sqlite:///{tmp_path}/a.db", make(), 600)

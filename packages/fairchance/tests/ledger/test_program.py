@@ -65,7 +65,7 @@ class Recorded:
     correct = observe  # in a ledger, the latest outcome counts
 
 
-@pytest.mark.filterwarnings("ignore:A corrected outcome had been tested")
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
 @pytest.mark.parametrize("make", [algorithm_1, certified])
 def test_a_program_decides_as_its_classifier_in_a_simulation(url, make):
     """Outcomes are late, missing, wrong and corrected."""
