@@ -21,7 +21,7 @@ from fairchance.cli.pages.program import program_page
 from fairchance.errors import InputError
 from fairchance.ledger.health import check_health
 from fairchance.ledger.summary import read_details
-from fairchance.words import percent, percents
+from fairchance.words import LIGHTS, percent, percents
 from random_programs import random_program
 
 
@@ -158,6 +158,14 @@ def test_the_pack_of_an_audit_has_the_light_of_status(life, status):
             ]
             gap = one.corrected
             assert (gap.ratio, gap.ratio_low, gap.ratio_high) == pytest.approx(min(ratios))
+            lights = [
+                check["light"]
+                for check in status["checks"]
+                if check["finding"] in ("acceptance_unequal", "acceptance_open")
+                and check["group"].startswith(f"{one.attribute} ")
+                and "×" not in check["group"]
+            ]
+            assert one.light == min(lights, key=LIGHTS.index)
     (card,) = [card for card in page.cards if card.title == "Mistakes"]
     (check,) = [c for c in status["checks"] if (c["question"], c["group"]) == ("mistakes", "")]
     assert (card.light, card.value) == (check["light"], percent(check["value"]))

@@ -81,6 +81,7 @@ from fairchance.audit.policies import Chances
 from fairchance.audit.rates import Rate, compare_rates, rate_of
 from fairchance.frames import to_frame
 from fairchance.notebook import Displayed
+from fairchance.words import LIGHTS
 from fairchance.words import audits as words
 
 __all__ = ["GroupAudit", "GroupFinding", "GroupMeasure", "groups", "tpr_bounds", "with_rates"]
@@ -160,6 +161,8 @@ class GroupFinding:
         ``"not_identified"`` or ``"no_interval"`` for two groups.
     higher, lower
         The two groups, if the gap is real.
+    light
+        That of ``Comparison`` for acceptance; else amber if the gap is real, and green if not.
     """
 
     attribute: str
@@ -169,6 +172,7 @@ class GroupFinding:
     reason: str
     higher: GroupMeasure | None = None
     lower: GroupMeasure | None = None
+    light: str = "green"
 
     @property
     def answer(self) -> Literal["real", "selection", "open"]:
@@ -592,9 +596,11 @@ def _finding(rows: Sequence[GroupMeasure]) -> GroupFinding | None:
     if gap is None:
         return None
     apart = gap.difference_low > 0
+    light = "amber" if apart else "green"
     if measure == "selection_rate":
         compared = compare_rates([row.rate for row in rows if row.rate is not None])
         apart = any(each.unequal for each in compared)
+        light = min((each.light for each in compared), key=LIGHTS.index, default="green")
         lowest = min(compared, key=lambda each: each.ratio, default=None)
         if lowest is not None:  # as other reports have it
             low, high = lowest.low, lowest.high
@@ -604,7 +610,7 @@ def _finding(rows: Sequence[GroupMeasure]) -> GroupFinding | None:
         bounded = [row for row in rows if not math.isnan(row.low)]
         higher = max(bounded, key=lambda row: _ends(row)[0])
         lower = min(bounded, key=lambda row: _ends(row)[1])
-        return GroupFinding(attribute, measure, recorded, gap, "apart", higher, lower)
+        return GroupFinding(attribute, measure, recorded, gap, "apart", higher, lower, light)
     reason = "overlap"
     if math.isnan(gap.difference):
         reason = "not_identified"
@@ -612,7 +618,7 @@ def _finding(rows: Sequence[GroupMeasure]) -> GroupFinding | None:
         reason = "no_interval"
     elif measure in _OF_ALL and recorded > max(noise, gap.difference):
         reason = "shrinks"
-    return GroupFinding(attribute, measure, recorded, gap, reason)
+    return GroupFinding(attribute, measure, recorded, gap, reason, light=light)
 
 
 def _ends(row: GroupMeasure) -> Ends:

@@ -46,6 +46,7 @@ Judgement = Literal["unknown", "broken", "kept", "open"]
 
 ERROR = 0.05  # of all intervals of one question, at all times together
 WHOLE = ERROR / 2  # of the interval of all applicants; groups have the rest
+FOUR_FIFTHS = 0.8  # of the highest rate: less is a common sign of disparate impact
 ENOUGH = 20  # cases before an estimate alone says something
 _SHIFTS = np.geomspace(0.05, 3.0, 24)  # λ, small ones for many outcomes
 _LEAST_SHARE = 0.02  # of all applicants, for a group that others are compared with
@@ -211,6 +212,8 @@ class Comparison:
         Places of the group and of the reference.
     ratio, low, high
         The ratio, and an interval for the ratio to the highest of all true rates.
+    n
+        Cases of the group.
     """
 
     at: int
@@ -218,11 +221,19 @@ class Comparison:
     ratio: float
     low: float
     high: float
+    n: int
 
     @property
     def unequal(self) -> bool:
         """Whether the interval excludes equality; only then are the groups treated unequally."""
         return self.high < 1.0
+
+    @property
+    def light(self) -> str:
+        """Red if the whole interval is below four fifths, amber if the ratio is, else green."""
+        if self.high < FOUR_FIFTHS:
+            return "red"
+        return "amber" if self.ratio < FOUR_FIFTHS and self.n >= ENOUGH else "green"
 
 
 def compare_rates(rates: Sequence[Rate]) -> list[Comparison]:
@@ -247,6 +258,7 @@ def compare_rates(rates: Sequence[Rate]) -> list[Comparison]:
             rate.value / rates[top].value,
             rate.low / most_high,
             rate.high / most_low if most_low else math.inf,
+            rate.n,
         )
         for at, rate in enumerate(rates)
         if at != top and rate.n

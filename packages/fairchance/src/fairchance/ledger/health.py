@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
-from fairchance.audit.rates import ENOUGH, Rate, compare_rates, judge, light_of
+from fairchance.audit.rates import ENOUGH, FOUR_FIFTHS, Rate, compare_rates, judge, light_of
 from fairchance.core.decisions import CertifiedRound, Round
 from fairchance.ledger.outcomes import UnlikeExpected
 from fairchance.ledger.summary import GroupSummary, NextTested, Outcomes, Summary, far_fewer
@@ -23,7 +23,6 @@ from fairchance.words.checks import check_text, rate_text, verdict
 
 __all__ = ["QUESTIONS", "TINY", "Check", "check_health", "find_check", "worst_light"]
 
-_FOUR_FIFTHS = 0.8
 _MOST = 0.5  # of the explored
 _MISSING = 0.1  # late outcomes among the accepted of a group: more may hide mistakes
 _RECENT = 3  # rounds
@@ -157,20 +156,15 @@ def _compared(
         members = [group for group in groups if group.attribute == attribute]
         rates = [rate(group) for group in members]
         for found in compare_rates(rates):
-            light = "green"
-            if found.high < _FOUR_FIFTHS:
-                light = "red"
-            elif found.ratio < _FOUR_FIFTHS and rates[found.at].n >= ENOUGH:
-                light = "amber"
             yield Check(
                 question,
                 f"{question}_{'unequal' if found.unequal else 'open'}",
-                light,
+                found.light,
                 members[found.at].name,
                 found.ratio,
                 found.low,
                 found.high,
-                _FOUR_FIFTHS,
+                FOUR_FIFTHS,
                 {
                     "rate": rates[found.at].value,
                     "reference": members[found.reference].name,

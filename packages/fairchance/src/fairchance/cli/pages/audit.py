@@ -255,15 +255,16 @@ def _mistakes_card(audited: Audited) -> Card:
 def _group_card(audited: Audited) -> Card:
     if not audited.groups.findings:
         return Card("Groups", "–", "No protected attribute was compared.")
-    real = audited.real_gaps
+    real, found = audited.real_gaps, audited.groups.findings
+    light = min((one.light for one in found), key=LIGHTS.index)
     if real:
-        return Card("Groups", counted(len(real), "real gap"), finding(real[0]), "amber")
+        return Card("Groups", counted(len(real), "real gap"), finding(real[0]), light)
     explained = [finding(one) for one in audited.groups.findings if one.answer == "selection"]
     n_open = sum(one.reason == "not_identified" for one in audited.groups.findings)
     none = "No identified gap is more than chance and selection explain"
     none += f"; {counted(n_open, 'gap is', 'gaps are')} not identified." if n_open else "."
     text = [*explained, none][0]
-    return Card("Groups", "no real gap", text, "green")
+    return Card("Groups", "no real gap", text, light)
 
 
 def _unknown_card(audited: Audited) -> Card:
