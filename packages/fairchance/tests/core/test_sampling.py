@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from fairchance.core.sampling import Draw, coin_flips, fixed_size_draw
+from fairchance.core.sampling import Draw, coin_flips, fixed_size_draw, ramped_coins
 from fairchance.errors import InputError
-from fairchance.people.ids import keyed_bits, round_key
+from fairchance.people.ids import keyed_bits, ramp_bits, round_key
 
 N_DRAWS = 20_000
 FALSE_ALARM = 1e-6  # of each frequency test as a whole, whatever the number of people
@@ -280,6 +280,37 @@ def test_coins_fall_as_often_as_they_should(keys):
 def test_coins_need_probabilities(wrong):
     with pytest.raises(InputError, match="probabilities"):
         coin_flips(np.array([0.5, wrong]), np.zeros(2, np.uint64))
+
+
+@pytest.mark.parametrize("ramp", [0.0, 0.05, 0.6, 1.0])
+def test_ramped_coins_have_their_probabilities(ramp):
+    pi, d = np.array([0.0, 0.3, 1.0] * 2), np.repeat([False, True], 3)
+    ids, counts = np.arange(6, dtype=np.uint64), np.zeros(6)
+    for seed in range(N_DRAWS):
+        bits = keyed_bits(ids, round_key(seed, 1, 4))
+        accepted, p = ramped_coins(pi, d, ramp, bits, ramp_bits(ids, seed))
+        counts += accepted
+    assert p.tolist() == ((1 - ramp) * d + ramp * pi).tolist()
+    assert fits(counts, p)
+    if ramp < 1:
+        assert not fits(counts, pi)
+
+
+@given(st.integers(0, 2**31), st.floats(0, 1), st.floats(0, 1))
+def test_a_small_ramp_is_part_of_a_larger_one(seed, one, other):
+    small, large = sorted((one, other))
+    ids = np.arange(200, dtype=np.uint64)
+    follows = [
+        ramped_coins(np.ones(200), np.zeros(200, bool), ramp, ids, ramp_bits(ids, seed))[0]
+        for ramp in (small, large)
+    ]
+    assert not np.any(follows[0] & ~follows[1])
+
+
+def test_without_an_incumbent_the_policy_decides():
+    bits = np.array([0, 2**63], np.uint64)
+    accepted, p = ramped_coins(np.array([0.5, 0.5]), None, 1.0, bits, bits)
+    assert (accepted.tolist(), p.tolist()) == ([True, False], [0.5, 0.5])
 
 
 def draw(size, n_draw, start=0, shares=None, group=None):

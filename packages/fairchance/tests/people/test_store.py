@@ -16,6 +16,7 @@ from fairchance.people.ids import IdIndex, as_ids, id_bits
 from fairchance.people.store import (
     HISTORY,
     NEVER,
+    NOT_TAKEN,
     PENDING,
     REJECTED,
     ApplicantRows,
@@ -214,6 +215,33 @@ def test_withdrawn_applicants_have_no_outcome(store):
     with pytest.raises(InputError, match="id 4"):
         observe(store, [4], [1])
     assert observe(store, [4], [1], correcting=True) == 1
+
+
+def test_not_taken_is_recorded_once_and_only_without_an_outcome(store):
+    ids, before = np.array([4, 6, 4]), content(store)
+    store.withdraw(np.array([8]), bits_of([8]))
+    for wrong, error in ((0, InputError), (8, InputError), (3, UnknownIdError)):
+        names = np.array([4, wrong])
+        with pytest.raises(error, match=rf"\b{wrong}\b"):
+            store.not_taken(names, id_bits(names))
+    assert store.recorded(ids, id_bits(ids)).tolist() == [PENDING] * 3
+    assert len(store.not_taken(ids, id_bits(ids))) == 2
+    assert len(store.not_taken(ids, id_bits(ids))) == 0
+    assert store.recorded(ids, id_bits(ids)).tolist() == [NOT_TAKEN] * 3
+    assert store.n_outcomes == 2
+    with pytest.raises(InputError, match=r"id 4.*not taken"):
+        observe(store, [4], [1])
+    assert observe(store, [4], [1], correcting=True) == 1
+    assert not same(content(store), before)
+
+
+def test_what_is_not_taken_is_neither_learned_from_nor_waited_for(store):
+    ids = np.array([4, 6, 8])
+    assert store.waiting(2, 3) == (1,)
+    store.not_taken(ids, id_bits(ids))
+    assert store.waiting(2, 3) == ()
+    for waiting in (None, ()):
+        assert sum(int(rows.counted(waiting).sum()) for rows in store.parts) == 2
 
 
 def test_ids_are_unique_for_ever(store):

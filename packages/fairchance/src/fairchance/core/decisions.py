@@ -27,13 +27,15 @@ class Decisions(Displayed):
     accepted
         Which applicants are accepted.
     exploit
-        Which are in the exploit region; the others are in the explore region.
+        Which are in the exploit region, or accepted by the incumbent if the round's policy or ramp
+        uses its decisions; the others are in the explore region.
     score
         f_t's likelihood of the good outcome (in a round that follows the past policy, its
         probability of acceptance).
     propensity
-        Probability with which this round's policy accepted each applicant, given the batch: 1 or 0
-        in the exploit region, the inclusion probability of the draw in the explore region.
+        Probability with which each applicant was accepted, given the batch:
+        p = (1 − r)·d + r·π. π is 1 or 0 in the exploit region, and the inclusion probability of the
+        draw in the explore region.
     round
         Number of the round, from 1.
     backend
@@ -50,6 +52,14 @@ class Decisions(Displayed):
         fills it in; otherwise it is None as a whole.
     unlike
         Columns in which the batch is unlike the history or the last round, each an ``Unlike``.
+    incumbent
+        d, which applicants the lender's own process accepts; None if it was not given.
+    barred
+        Which applicants must not be accepted; None if that was not given.
+    ramp
+        r, the share of applicants for whom our policy decides; for the others d does.
+    status
+        ``"shadow"`` if r = 0. Otherwise the status of a ``CertifiedRound``, empty for Algorithm 1.
     """
 
     ids: NDArray[np.generic]
@@ -64,6 +74,10 @@ class Decisions(Displayed):
     threshold: NDArray[np.floating] | None = field(default=None, kw_only=True)
     reasons: Sequence[list[tuple[str, float]] | None] | None = field(default=None, kw_only=True)
     unlike: tuple[Any, ...] = field(default=(), kw_only=True)
+    incumbent: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    barred: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    ramp: float = field(default=1.0, kw_only=True)
+    status: str = field(default="", kw_only=True)
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])
@@ -94,16 +108,18 @@ class Decisions(Displayed):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the decisions as named columns."""
-        threshold = {} if self.threshold is None else {"threshold": self.threshold}
-        return {
+        columns = {
             "id": self.ids,
             "accepted": self.accepted,
             "region": self.region,
             "score": self.score,
-            **threshold,
+            "threshold": self.threshold,
             "propensity": self.propensity,
+            "incumbent": self.incumbent,
+            "barred": self.barred,
             "round": np.full(len(self), self.round),
         }
+        return {name: values for name, values in columns.items() if values is not None}
 
 
 @saved
@@ -170,6 +186,12 @@ class Round(Displayed):
         ``estimated_fdr`` of the same thresholds with uncapped weights.
     follows
         How the round follows the past policy (``first_round``); empty if f_t was learned.
+    ramp
+        r, the share of applicants for whom our policy decided; 0 is a round in shadow.
+    n_incumbent
+        How many the lender's own process accepted; None if its decisions were not given.
+    n_barred
+        How many applicants were barred from acceptance.
     """
 
     round: int
@@ -193,6 +215,9 @@ class Round(Displayed):
     capped_share: float = field(default=0.0, kw_only=True)
     uncapped_fdr: float = field(default=float("nan"), kw_only=True)
     follows: str = field(default="", kw_only=True)
+    ramp: float = field(default=1.0, kw_only=True)
+    n_incumbent: int | None = field(default=None, kw_only=True)
+    n_barred: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -231,7 +256,8 @@ class Correction(Displayed):
     round
         The last round before the correction; 0 is before the first.
     before, after
-        Outcomes, in the labels of the history; ``before`` is None for a withdrawn applicant.
+        Outcomes, in the labels of the history; ``before`` is None for an applicant who was
+        withdrawn or did not take the loan.
     """
 
     id: Any
@@ -281,8 +307,9 @@ class CertifiedRound(Displayed):
     group
         The group that the certificate is about; None for all applicants together.
     status
-        ``"certified"``: with confidence 1 − δ the policy's FDR is at most α. ``"pilot"``: no
-        promise.
+        ``"certified"``: with confidence 1 − δ the FDR of what was done is at most α.
+        ``"incumbent"``: the lender's own decisions stand for some applicants or all, without a
+        certificate. ``"shadow"``: they stand for all, since r = 0. ``"pilot"``: no promise.
     n_people, n_accepted
         Number of applicants in the batch, and of accepted ones.
     ladder
@@ -334,6 +361,15 @@ class CertifiedRound(Displayed):
     curve
         What the rule would earn at several bounds, α among them, in rising order; empty while too
         few outcomes are known.
+    ramp
+        r, the share of applicants for whom our policy decided; 0 is a round in shadow.
+    n_incumbent
+        How many the lender's own process accepted; None if its decisions were not given.
+    n_barred
+        How many applicants were barred from acceptance.
+    kind
+        What the policy is: ``"own"``, our ranking; ``"union"``, the lender's decisions and the best
+        of our ranking besides; ``"incumbent"``, the lender's decisions.
     """
 
     round: int
@@ -366,3 +402,7 @@ class CertifiedRound(Displayed):
     awaited_round: int = field(default=0, kw_only=True)
     n_awaited: int = field(default=0, kw_only=True)
     curve: tuple[CurvePoint, ...] = field(default=(), kw_only=True)
+    ramp: float = field(default=1.0, kw_only=True)
+    n_incumbent: int | None = field(default=None, kw_only=True)
+    n_barred: int = field(default=0, kw_only=True)
+    kind: str = field(default="own", kw_only=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairchance.errors import InputError
 
-__all__ = ["Draw", "chance", "coin_flips", "fixed_size_draw"]
+__all__ = ["Draw", "chance", "coin_flips", "fixed_size_draw", "ramped", "ramped_coins"]
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]
@@ -297,3 +297,49 @@ def coin_flips(probability: Floats, bits: Bits) -> NDArray[np.bool_]:
     if not np.all((probability >= 0) & (probability <= 1)):
         raise InputError("probabilities must be in [0, 1], got one outside or NaN; clip them.")
     return (bits >> np.uint64(11)) * _UNIT < probability
+
+
+def ramped(
+    answer: NDArray[np.bool_],
+    pi: Floats,
+    incumbent: NDArray[np.bool_] | None,
+    ramp: float,
+    bits_of_ramp: Bits,
+) -> tuple[NDArray[np.bool_], Floats]:
+    """Follow a policy's answer for a share r of the applicants, and the incumbent's for the others.
+
+    Return who is accepted, and p = (1 − r)·d + r·π, where π is the probability of the policy's
+    answer. The incumbent's decisions d may be None if r = 1. The coins of the ramp depend on the
+    ids alone (``ids.ramp_bits``), so a larger ramp follows the policy for more applicants and for
+    none fewer.
+
+    Examples
+    --------
+    >>> bits = np.array([2**62, 2**63], np.uint64)  # coins of ¼ and ½
+    >>> accepted, p = ramped(np.ones(2, bool), np.ones(2), np.zeros(2, bool), 0.3, bits)
+    >>> accepted.tolist(), p.tolist()
+    ([True, False], [0.3, 0.3])
+    """
+    if incumbent is None or ramp == 1:
+        return answer, pi
+    follows = coin_flips(np.full(pi.shape, ramp), bits_of_ramp)
+    return np.where(follows, answer, incumbent), (1 - ramp) * incumbent + ramp * pi
+
+
+def ramped_coins(
+    pi: Floats,
+    incumbent: NDArray[np.bool_] | None,
+    ramp: float,
+    bits_of_round: Bits,
+    bits_of_ramp: Bits,
+) -> tuple[NDArray[np.bool_], Floats]:
+    """Flip a coin with probability π for each applicant, and follow it as ``ramped`` does.
+
+    Examples
+    --------
+    >>> d, bits = np.array([True, False]), np.array([2**63, 2**63], np.uint64)
+    >>> accepted, p = ramped_coins(np.array([0.2, 0.8]), d, 0.0, bits, bits)
+    >>> accepted.tolist(), p.tolist()  # in shadow
+    ([True, False], [1.0, 0.0])
+    """
+    return ramped(coin_flips(pi, bits_of_round), pi, incumbent, ramp, bits_of_ramp)

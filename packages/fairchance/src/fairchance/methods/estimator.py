@@ -37,6 +37,7 @@ __all__ = [
     "allows_missing",
     "check_group_mode",
     "check_learner",
+    "check_ramp",
     "check_rounds",
     "check_unchanged",
     "fits_read_groups",
@@ -213,6 +214,18 @@ def check_rounds(name: str, value: Any, least: int) -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if value is not None and not (whole and value >= least):
         raise InputError(f"{name} counts rounds and must be {least} or more, got {value!r}.")
+
+
+def check_ramp(ramp: Any, incumbent: NDArray[np.bool_] | None) -> float:
+    """Return a ramp r in [0, 1]; raise unless it is one that these decisions d allow."""
+    number = isinstance(ramp, int | float | np.number) and not isinstance(ramp, bool)
+    if not (number and 0 <= ramp <= 1):
+        raise InputError(f"ramp must be a number in [0, 1], such as 0.05 for 5 %, got {ramp!r}.")
+    if ramp < 1 and incumbent is None:
+        raise InputError(
+            f"ramp={ramp} leaves some decisions to the incumbent; pass incumbent=, or ramp=1."
+        )
+    return float(ramp)
 
 
 def check_unchanged(classifier: Any, fitted: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ __all__ = [
     "is_text",
     "keyed_bits",
     "mistakable",
+    "ramp_bits",
     "round_key",
     "seed_of",
     "unique_bits",
@@ -38,6 +39,7 @@ Bits = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 _ODD, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_RAMP = 5  # purpose of the ramp's randomness, which is the same in all rounds
 _INVISIBLE = {"Cc", "Cf"}  # Unicode's categories of control and format characters
 
 
@@ -189,6 +191,14 @@ def keyed_bits(bits: Bits, key: np.uint64 | Bits) -> Bits:
     mixed *= np.uint64(_MIX_2)
     mixed ^= mixed >> np.uint64(31)
     return mixed
+
+
+def ramp_bits(bits: Bits, seed: int) -> Bits:
+    """Return the random bits of the ramp's coins: keyed by the id alone, not by the round.
+
+    So the applicants of a ramp of 5 % are among those of a ramp of 20 %.
+    """
+    return keyed_bits(bits, round_key(seed, 0, _RAMP))
 
 
 def _mix_int(bits: int) -> int:

@@ -35,10 +35,11 @@ from fairchance.frames import (
 from fairchance.people.columns import Expansion, TableColumns
 from fairchance.people.ids import as_ids, id_bits, unique_bits
 from fairchance.people.likeness import Checks, Likeness, Unlike, check_like
+from fairchance.people.store import NOT_TAKEN
 from fairchance.words.batches import unlike_words
 from fairchance.words.columns import left_out_words
 
-__all__ = ["Batch", "History", "Intake", "good_outcome", "one_group"]
+__all__ = ["Batch", "History", "Intake", "good_outcome", "one_group", "read_flags"]
 
 _PAIRS = ((0, 1), (-1, 1))  # labels whose meaning is obvious; False and True are the first
 
@@ -49,7 +50,9 @@ class Batch:
 
     Decisions may see ``group``, a fit to outcomes ``fit_group``, and reports ``report_group``; None
     for the last two means the same as ``group``. ``sensitive`` are the groups that are known once
-    this batch is; ``counts`` and ``unlike`` compare the batch with the history.
+    this batch is; ``counts`` and ``unlike`` compare the batch with the history. ``incumbent`` is d,
+    the decisions of the lender's own process, and ``barred`` who must not be accepted; None if they
+    were not given.
     """
 
     X: Any
@@ -62,6 +65,8 @@ class Batch:
     sensitive: Attributes | None = field(default=None, kw_only=True)
     counts: NDArray[np.int64] | None = field(default=None, kw_only=True)
     unlike: tuple[Unlike, ...] = field(default=(), kw_only=True)
+    incumbent: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    barred: NDArray[np.bool_] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return int(self.group.shape[0])
@@ -73,7 +78,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class History(Batch):
-    """Applicants decided on in the past; ``outcome`` has one entry per accepted applicant."""
+    """Applicants decided on in the past.
+
+    ``outcome`` has one entry per accepted applicant, NOT_TAKEN for one without a loan.
+    """
 
     accepted: NDArray[np.bool_]
     outcome: NDArray[np.int8]
@@ -82,6 +90,29 @@ class History(Batch):
 def one_group(n: int) -> NDArray[np.intp]:
     """Return n times group 0, as an array that takes no memory."""
     return np.broadcast_to(np.intp(0), (n,))
+
+
+def read_flags(values: Any, n: int, name: str) -> NDArray[np.bool_]:
+    """Read a column of truth values, or of numbers 0 and 1; nothing may be missing.
+
+    Examples
+    --------
+    >>> read_flags([1, 0.0, True], 3, "barred").tolist()
+    [True, False, True]
+    """
+    array = column(values, n, name)
+    if array.dtype.kind == "b":
+        return array.copy()
+    strange = is_missing(array)
+    present = array[~strange]
+    strange[~strange] = ~np.asarray((present == 0) | (present == 1), np.bool_)
+    if strange.any():
+        wrong = array[np.argmax(strange)]
+        raise InputError(
+            f"{name} must be True or False (1 or 0) for each row, got {plain(wrong)!r} in row "
+            f"{np.argmax(strange)}; correct it."
+        )
+    return array.astype(np.bool_)
 
 
 def good_outcome(labels: list[Any], pos_label: Any) -> Any:
@@ -166,13 +197,20 @@ class Intake:
         self._compared: TableColumns | None = None  # its columns of features
 
     def read_history(
-        self, estimator: Any, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        accepted: Any,
+        sensitive_features: Any,
+        ids: Any,
+        not_taken: Any = None,
     ) -> History:
         """Read the history and remember its columns, groups, outcome labels and kind of ids."""
         features, backend = self._features(estimator, X, reset=True)
         n = n_rows(features)
-        taken = self.read_accepted(accepted, n)
-        outcome = self._first_outcomes(y, taken, n)
+        chosen = self.read_accepted(accepted, n)
+        outcome_of = self._history_outcomes(y, chosen, not_taken, n)
         if accepted is not None:
             self.check_good()
         group = self._first_groups(sensitive_features, n)
@@ -183,15 +221,13 @@ class Intake:
         features = self._with_group(features, group)
         # By id: what is fitted to the history must not depend on the order of its rows.
         order = np.argsort(bits, kind="stable")
-        outcome_of = np.zeros(n, dtype=np.int8)
-        outcome_of[taken] = outcome
         return History(
             take(features, order),
             ids=names[order],
             bits=bits[order],
             backend=backend,
-            accepted=taken[order],
-            outcome=outcome_of[order][taken[order]],
+            accepted=chosen[order],
+            outcome=outcome_of[order][chosen[order]],
             sensitive=self.sensitive,
             **self.seen_by(group[order]),
         )
@@ -205,11 +241,15 @@ class Intake:
         *,
         checks: Checks | None = None,
         unlike_history: bool = False,
+        incumbent: Any = None,
+        barred: Any = None,
     ) -> Batch:
         """Read a batch that must have the history's columns and, with ``checks``, be like it."""
         self.check_good()
         features, backend = self.read_people(estimator, X)
         n = n_rows(features)
+        decided = None if incumbent is None else read_flags(incumbent, n, "incumbent")
+        excluded = None if barred is None else read_flags(barred, n, "barred")
         known, group = self.read_groups(sensitive_features, n)
         if ids is None:
             names = self._next_ids(n)
@@ -220,7 +260,13 @@ class Intake:
             bits = self._bits(names)
         # Decisions and the index share the ids, so callers must not change them.
         names.setflags(write=False)
-        more = self.seen_by(group)
+        if decided is not None and excluded is not None and (decided & excluded).any():
+            both = names[decided & excluded]
+            raise InputError(
+                f"{both.size} of {n} applicants are barred and accepted by the incumbent, first "
+                f"{both[0].item()!r}; correct one of the two."
+            )
+        more = self.seen_by(group) | {"incumbent": decided, "barred": excluded}
         if checks is not None:
             more |= self.compare(features, known, group, checks, unlike_history=unlike_history)
         features = self._with_group(features, group)
@@ -520,19 +566,29 @@ class Intake:
         """Read which applicants were accepted; None means all."""
         if accepted is None:
             return np.ones(n, dtype=np.bool_)
-        values = column(accepted, n, "accepted")
-        if not np.all((values == 0) | (values == 1)):
-            strange = values[np.flatnonzero((values != 0) & (values != 1))[0]]
-            raise InputError(
-                f"accepted must be True or False (1 or 0) for each row, got {plain(strange)!r}."
-            )
-        taken = values.astype(np.bool_)
+        taken = read_flags(accepted, n, "accepted")
         if self.needs_outcomes and not taken.any():
             raise InputError(
                 f"none of the {n} applicants of the history was accepted; pass a history with "
                 f"accepted applicants of both outcomes."
             )
         return taken
+
+    def _history_outcomes(
+        self, y: Any, accepted: NDArray[np.bool_], not_taken: Any, n: int
+    ) -> NDArray[np.int8]:
+        """Read an outcome per row; ``y`` and ``not_taken`` are read only where they apply."""
+        outcome, labelled = np.full(n, NOT_TAKEN, np.int8), accepted.copy()
+        if not_taken is not None:
+            values = column(not_taken, n, "not_taken")[accepted]
+            labelled[accepted] = ~read_flags(values, values.size, "not_taken")
+            if self.needs_outcomes and not labelled.any():
+                raise InputError(
+                    f"none of the {values.size} accepted applicants of the history took the loan; "
+                    f"pass a history with outcomes."
+                )
+        outcome[labelled] = self._first_outcomes(y, labelled, n)
+        return outcome
 
     def _first_outcomes(self, y: Any, taken: NDArray[np.bool_], n: int) -> NDArray[np.int8]:
         """Read the outcomes of accepted applicants, and no other outcome."""

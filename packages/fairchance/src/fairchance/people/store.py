@@ -22,6 +22,7 @@ from fairchance.people.ids import IdIndex, increasing
 __all__ = [
     "HISTORY",
     "NEVER",
+    "NOT_TAKEN",
     "PENDING",
     "REJECTED",
     "ApplicantRows",
@@ -33,8 +34,9 @@ __all__ = [
 Bits = NDArray[np.uint64]
 Places = NDArray[np.int64]
 
-# Codes of outcomes that are not recorded; recorded ones are 0, 1, ...
-PENDING, NEVER = -1, -2
+# Codes of outcomes that are not known: not yet, never, and none since the applicant did not take
+# what was offered. Known ones are 0, 1, ...
+PENDING, NEVER, NOT_TAKEN = -1, -2, -3
 # Places of applicants without a row.
 REJECTED, HISTORY = -1, -2
 
@@ -146,7 +148,7 @@ class ApplicantRows:
         """
         if waiting is None:
             return self.known_outcomes()
-        never = self["outcome"] == NEVER
+        never = np.isin(self["outcome"], (NEVER, NOT_TAKEN))
         return np.asarray(~np.isin(self["round"], waiting) & ~never)
 
 
@@ -183,8 +185,9 @@ class PeopleStore:
     ``find`` to look places up and ``rows_by_part`` to take them apart.
 
     Each row has the columns ``group``, ``round`` (0 for the history), ``outcome`` (0 bad, 1 good or
-    the code of a class; PENDING or NEVER if not recorded) and the extra columns of the method. All
-    methods check everything before they write anything: an error leaves the store unchanged.
+    the code of a class; PENDING, NEVER or NOT_TAKEN if not known) and the extra columns of the
+    method. All methods check everything before they write anything: an error leaves the store
+    unchanged.
 
     Parameters
     ----------
@@ -364,6 +367,14 @@ class PeopleStore:
         self._write(changes)
         return changes
 
+    def not_taken(self, ids: NDArray[Any], bits: Bits) -> OutcomeChanges:
+        """Record that accepted applicants did not take what was offered; again is harmless.
+
+        An outcome is then refused unless it is a correction. An applicant with an outcome, or
+        withdrawn, is refused: a bad loan must not be called "not taken" afterwards.
+        """
+        return self.observe(ids, bits, np.full(ids.size, NOT_TAKEN, np.int8))
+
     def forget(self, ids: NDArray[Any], bits: Bits) -> list[NDArray[np.int64]]:
         """Delete applicants and their ids for good.
 
@@ -446,7 +457,14 @@ def _check_recorded(
         raise InputError(
             f"no outcome is recorded for id {name!r}; nothing was changed, record it with observe."
         )
+    before, after = recorded[np.argmax(wrong)], outcome[np.argmax(wrong)]
+    if after == NOT_TAKEN:
+        has = "was withdrawn" if before == NEVER else "has an outcome"
+        raise InputError(
+            f"id {name!r} {has}, so it cannot be recorded as not taken; nothing was changed, leave "
+            f"it out."
+        )
+    has = {NEVER: "is withdrawn", NOT_TAKEN: "is not taken"}.get(before, "has another outcome")
     raise InputError(
-        f"another outcome of id {name!r} is recorded; nothing was changed, record a correction "
-        f"with correct."
+        f"id {name!r} {has} in the record; nothing was changed, record a correction with correct."
     )
