@@ -83,6 +83,7 @@ def _each(read: Callable[[Any], T]) -> Callable[[Any], tuple[T, ...]]:
 # By the annotations of fields.
 _READ: dict[Any, Callable[[Any], Any]] = {
     "int": _whole,
+    "int | None": lambda value: None if value is None else _whole(value),
     "float": _number,
     "bool": _truth,
     "str": _text,
