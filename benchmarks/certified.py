@@ -250,8 +250,8 @@ class _Unweighted(Engine):
     def _test(self, waiting: Any) -> None:
         super()._test(replace(waiting, p=np.ones(waiting.p.size)))
 
-    def _choose_bets(self, policy: Any) -> Any:
-        return [np.ones_like(use) for use in super()._choose_bets(policy)]
+    def _choose_bets(self, policy: Any, *, beside: bool) -> Any:
+        return [np.ones_like(use) for use in super()._choose_bets(policy, beside=beside)]
 
 
 class TestsTrainingRounds(CertifiedClassifier):

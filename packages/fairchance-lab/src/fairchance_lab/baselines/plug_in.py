@@ -47,7 +47,7 @@ class PlugInClassifier(CertifiedClassifier):
 class _Untested(Engine):
     """Chooses by estimates alone."""
 
-    def choose(self) -> ChosenPolicy:
+    def choose(self, *, beside: bool = False, ramp: float = 1.0) -> ChosenPolicy:  # noqa: ARG002
         """Return the widest rung of the newest ladder that looks allowed, else the pilot."""
         newest, estimates = self.stage.ladder_rows[-1], self.estimates
         if self.known_rows().size < _ENOUGH:

@@ -14,7 +14,7 @@ from fairchance.methods.certified.evidence import RATIO_CAPS
 class PlugIn(Engine):
     """Deploys the widest rung whose estimated FDR is at most α, without a test."""
 
-    def choose(self):
+    def choose(self, *, beside=False, ramp=1.0):
         if self.known_rows().size < 30:
             return super().choose()
         newest = self.stage.ladder_rows[-1]
@@ -31,7 +31,7 @@ class WeightsDropped(Engine):
     def _test(self, waiting):
         super()._test(replace(waiting, p=np.ones_like(waiting.p)))
 
-    def _choose_bets(self, policy):
+    def _choose_bets(self, policy, *, beside):
         return [
             np.ones((len(ladder.tests), len(RATIO_CAPS), ladder.grid.size), np.bool_)
             for ladder in self.ladders

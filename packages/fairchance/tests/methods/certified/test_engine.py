@@ -269,7 +269,7 @@ class ChosenRungs:
     def reach(self):
         return self.engine.stage.ladder_rows[-1]
 
-    def _choose(self):
+    def _choose(self, *, beside, ramp):
         ladder, rung = self.reach.ladder, self.reach.ladder.nearest(self.share)
         self.rounds.append((ladder, rung))
         return ChosenPolicy(ladder, rung, False, float("nan"), self.share)

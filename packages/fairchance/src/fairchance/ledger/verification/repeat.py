@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -148,8 +148,11 @@ class CertifiedReplayer(CertifiedClassifier):
         other._rounds = [*self._rounds]
         return other
 
-    def _policy_of_round(self, t: int, z: int, n_people: int) -> ChosenPolicy:  # noqa: ARG002
-        return self._given[z]
+    def _policy_of_round(
+        self, t: int, z: int, n_people: int, beside: bool, ramp: float
+    ) -> ChosenPolicy:
+        del t, n_people, beside
+        return replace(self._given[z], ramp=ramp)
 
     def _check_new(self, batch: Any) -> None:
         pass
@@ -160,7 +163,7 @@ class CertifiedReplayer(CertifiedClassifier):
         self._made = [
             {
                 "round": decided.round,
-                "status": "certified" if choice.certified else "pilot",
+                "status": choice.status,
                 "n_people": members.size,
                 "n_accepted": int(decided.accepted[members].sum()),
                 "share": float(choice.ladder.grid[choice.rung]),

@@ -22,6 +22,7 @@ from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.methods.certified.engine import Engine, LadderBets, WaitingRound
 from fairchance.methods.certified.evidence import BETS, RATIO_CAPS, values
 from fairchance.methods.certified.ladder import Ladder
+from fairchance.people.store import NOT_TAKEN
 
 __all__ = ["certificate_columns"]
 
@@ -52,6 +53,7 @@ class _Test:
     entry: int
     waiting: WaitingRound
     bets: LadderBets
+    counted: NDArray[np.bool_]
     bad: NDArray[np.float64]
 
 
@@ -89,9 +91,12 @@ def _applied(state: State, reader: Reader, entry: Entry) -> list[_Test]:
         for one in waiting:
             if one in engine.waiting:
                 continue
-            bad = np.zeros(one.accepted.size)
-            bad[one.accepted] = engine.rules.noise.badness(engine.rows["outcome"][one.rows] != 1)
-            found += [_Test(entry.number, one, bet, bad) for bet in one.bets if bet.positions]
+            outcome = engine.rows["outcome"][one.rows]
+            counted, bad = one.accepted.copy(), np.zeros(one.accepted.size)
+            counted[one.accepted] = outcome != NOT_TAKEN
+            bad[one.accepted] = engine.rules.noise.badness(outcome != 1)
+            bets = [bet for bet in one.bets if bet.positions]
+            found += [_Test(entry.number, one, bet, counted, bad) for bet in bets]
     return found
 
 
@@ -110,13 +115,13 @@ def _rows(entry: Entry, ladder: Ladder, tests: list[_Test]) -> tuple[dict[str, l
     log, best = np.zeros((len(RATIO_CAPS), len(BETS))), 0.0
     for test in tests:
         waiting, policy = test.waiting, test.waiting.policy
-        deployed = policy.rung if policy.ladder is ladder else None
-        bets = ladder.wealth.shares(ladder.ratio_bounds(deployed))[:, :, rung]
+        ratio_bounds = ladder.ratio_bounds(policy.rung_on(ladder), policy.ramp)
+        bets = ladder.wealth.shares(ratio_bounds)[:, :, rung]
         bets = bets * test.bets.use[0, :, rung, None]
         if not bets.any():
             continue
         assert test.bets.positions is not None
-        pi, p, accepted = ladder.policy(test.bets.positions, rung), waiting.p, waiting.accepted
+        pi, p, accepted = ladder.policy(test.bets.positions, rung), waiting.p, test.counted
         z = np.array(
             [
                 values(pi[:, None], p, accepted, test.bad, ladder.alpha, cap)[:, 0]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -23,13 +23,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairchance.core.decisions import CertifiedRound, Decisions, Note
 from fairchance.core.noise import OutcomeNoise
-from fairchance.core.sampling import coin_flips
+from fairchance.core.sampling import ramped_coins
 from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError, LearningWarning
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.wrap import check_keeps_nobody
-from fairchance.methods.certified.engine import ChosenPolicy, Engine
+from fairchance.methods.certified.engine import ChosenPolicy, Engine, Reference
 from fairchance.methods.certified.ladder import Ladder, Positions
 from fairchance.methods.certified.ranking import PastApplicants, learn_ranking
 from fairchance.methods.certified.rules import (
@@ -42,17 +42,18 @@ from fairchance.methods.certified.rules import (
 from fairchance.methods.estimator import (
     DecidingClassifier,
     allows_missing,
+    check_ramp,
     check_unchanged,
     fits_read_groups,
 )
 from fairchance.notebook import Records
 from fairchance.people.columns import as_missing_values
-from fairchance.people.ids import id_bits, keyed_bits, round_key
-from fairchance.people.intake import Batch, History, Intake
+from fairchance.people.ids import id_bits, keyed_bits, ramp_bits, round_key
+from fairchance.people.intake import Batch, History, Intake, read_flags
 from fairchance.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
 from fairchance.people.likeness import Checks
 from fairchance.people.reasons import Scored
-from fairchance.people.store import NEVER, PeopleStore
+from fairchance.people.store import NEVER, NOT_TAKEN, PeopleStore
 from fairchance.words.rounds import held_up, note_text, restart_cost
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
 _REFERENCE_ROWS = 50_000  # reference applicants for rankings
+_STATUSES = ("shadow", "pilot", "incumbent", "certified")  # the first of all groups is the round's
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,6 +183,14 @@ class CertifiedClassifier(DecidingClassifier):
         ladders, its own certificate and its part of δ, and a round is certified if all groups are.
     floor
         Mean chance of acceptance for every applicant, whatever the rank, in [0, 0.1].
+    handover
+        ``"automatic"``: beside the lender's own decisions (``incumbent``), a certified policy that
+        does not follow them takes over once it seems to earn more, or once outcomes show that the
+        lender's policy breaks α. ``"by hand"``: not before ``hand_over`` is called.
+    evidence
+        ``"rounds"``: certificates rest on our own rounds only. ``"history"``: the history is
+        tested too, on one more ladder. This assumes that it holds every applicant of its time,
+        accepted or rejected, and that they come from the same population as those of the rounds.
     strategy
         How that chance is spread over applicants: any strategy of Algorithm 1, or a function of
         (X, score, group). It is frozen with each ladder. None means the same chance for all. Limits
@@ -261,6 +271,8 @@ class CertifiedClassifier(DecidingClassifier):
         ranks: Literal["overall", "within_group"] = "overall",
         certify: Literal["overall", "per_group"] = "overall",
         floor: float = 0.0,
+        handover: Literal["automatic", "by hand"] = "automatic",
+        evidence: Literal["rounds", "history"] = "rounds",
         strategy: Any = None,
         maturity: int = 0,
         patience: int | None = None,
@@ -282,6 +294,8 @@ class CertifiedClassifier(DecidingClassifier):
         self.ranks = ranks
         self.certify = certify
         self.floor = floor
+        self.handover = handover
+        self.evidence = evidence
         self.strategy = strategy
         self.maturity = maturity
         self.patience = patience
@@ -301,6 +315,7 @@ class CertifiedClassifier(DecidingClassifier):
         y: Any,
         *,
         accepted: Any = None,
+        not_taken: Any = None,
         sensitive_features: Any = None,
         ids: Any = None,
     ) -> CertifiedClassifier:
@@ -317,15 +332,20 @@ class CertifiedClassifier(DecidingClassifier):
             known.
         accepted
             Which past applicants were accepted; None means all.
+        not_taken
+            Which accepted ones did not take the loan; their outcomes are not read. None means that
+            all took it.
         sensitive_features
             Group of each applicant; several columns are several protected attributes.
         ids
             Ids of the applications, integers or strings; None means consecutive integers.
         """
-        self._begin(X, y, accepted, sensitive_features, ids)
+        self._begin(X, y, accepted, not_taken, sensitive_features, ids)
         return self
 
-    def _start(self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any) -> None:
+    def _start(
+        self, X: Any, y: Any, accepted: Any, not_taken: Any, sensitive_features: Any, ids: Any
+    ) -> None:
         check_certified_settings(self)
         self._intake = Intake(
             raw=False,
@@ -338,7 +358,9 @@ class CertifiedClassifier(DecidingClassifier):
             missing_values=as_missing_values(self.missing_values),
             named_values=coin_strategy(self.strategy).named_values,
         )
-        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        history = self._intake.read_history(
+            self, X, y, accepted, sensitive_features, ids, not_taken=not_taken
+        )
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._history = PastApplicants(history.for_fit())
@@ -350,7 +372,7 @@ class CertifiedClassifier(DecidingClassifier):
         self._fitted = {name: getattr(self, name) for name in FIXED}
         self._start_counts()
         n_engines = self._intake.n_groups if self.certify == "per_group" else 1
-        self._people = PeopleStore(n_engines, {"p": 0.0, "p_sum": 0.0})
+        self._people = PeopleStore(n_engines, {"p": 0.0, "p_sum": 0.0, "incumbent": False})
         self._people.record_history(history.bits, history.accepted)
         # An empty batch gives the store an empty table of features with the right columns.
         no_bits, none_accepted = np.empty(0, np.uint64), np.empty(0, np.bool_)
@@ -359,8 +381,10 @@ class CertifiedClassifier(DecidingClassifier):
         self._engines = [self._engine(n_engines, z) for z in range(n_engines)]
         self._choices: list[ChosenPolicy] = []
         self._policies: list[tuple[int, list[ChosenPolicy]]] = []  # of all rounds, with their sizes
-        self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
-        self._reference_bits = history.bits[:_REFERENCE_ROWS]
+        some = slice(_REFERENCE_ROWS)
+        self._reference = Reference(
+            history.X[some], history.group[some], history.bits[some], history.accepted[some]
+        )
         self._rounds: list[CertifiedRound] = []
         self._corrections = []
         self._models = [self._learn(z) for z in range(n_engines)]
@@ -375,7 +399,9 @@ class CertifiedClassifier(DecidingClassifier):
             coin_strategy(self.strategy).for_columns(self._intake.known_columns)
         )
         rules = Rules.of(self, n_engines, strategy)
-        return Engine(rules, self._people.parts[z], self._intake.n_groups)
+        engine = Engine(rules, self._people.parts[z], self._intake.n_groups)
+        engine.handed_over = self.handover == "automatic"
+        return engine
 
     def decide(
         self,
@@ -383,9 +409,15 @@ class CertifiedClassifier(DecidingClassifier):
         *,
         sensitive_features: Any = None,
         ids: Any = None,
+        incumbent: Any = None,
+        barred: Any = None,
+        ramp: float = 1.0,
         unlike_history: bool = False,
     ) -> Decisions:
         """Decide a batch by independent coins, with probabilities that are logged.
+
+        With r = ``ramp``, the lender's own decision d and the policy π of the round, an applicant
+        is accepted with probability (1 − r)·d + r·π.
 
         Parameters
         ----------
@@ -395,34 +427,60 @@ class CertifiedClassifier(DecidingClassifier):
             Their groups; needed if ``fit`` got groups.
         ids
             Ids of the applications, never used before; None means the next integers.
+        incumbent
+            d, 0 or 1: how the lender's own process decides on each applicant; None if there is
+            none. It has to be known before our answer, and must not depend on it.
+        barred
+            Applicants who must be refused, by a rule that is known before; None means none.
+        ramp
+            0: the lender's decision is carried out and ours is only recorded (shadow mode). 1: ours
+            is carried out. Between: ours for this share of applicants.
         unlike_history
             Decide although columns differ much from the history; see ``Checks``.
         """
         check_is_fitted(self)
         check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(
-            self, X, sensitive_features, ids, checks=self._checks, unlike_history=unlike_history
+            self,
+            X,
+            sensitive_features,
+            ids,
+            checks=self._checks,
+            unlike_history=unlike_history,
+            incumbent=incumbent,
+            barred=barred,
         )
+        ramp = check_ramp(ramp, batch.incumbent)
         self._check_new(batch)
         t = len(self._rounds) // len(self._engines) + 1
         choices, positions = [], []
-        p, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
+        pi, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
         score, threshold = np.empty(len(batch)), np.empty(len(batch))
         for z in range(len(self._engines)):
             rows = self._rows_of(batch.group, z)
-            choice = self._policy_of_round(t, z, rows.size)
+            choice = self._policy_of_round(t, z, rows.size, batch.incumbent is not None, ramp)
             choices.append(choice)
             ladder, X, group = choice.ladder, batch.X[rows], batch.group[rows]
             score[rows] = ladder.ranking.score(X, group)
-            at = ladder.place(score[rows], X, group)
+            at = ladder.place(score[rows], X, group).beside(
+                *(
+                    None if flags is None else flags[rows]
+                    for flags in (batch.incumbent, batch.barred)
+                )
+            )
             positions.append(at)
-            p[rows] = ladder.policy(at, choice.rung)
-            sure[rows] = at.rank <= ladder.grid[choice.rung]
+            pi[rows] = ladder.policy(at, choice.rung)
+            sure[rows] = choice.sure(at)
             threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], group)
         # Coins depend on the seed, the round and the id, so the order of rows does not matter.
-        bits = keyed_bits(batch.bits, round_key(self._seed, t, _COIN))
-        accepted = coin_flips(p, bits)
-        certified = all(choice.certified for choice in choices)
+        accepted, p = ramped_coins(
+            pi,
+            batch.incumbent,
+            ramp,
+            keyed_bits(batch.bits, round_key(self._seed, t, _COIN)),
+            ramp_bits(batch.bits, self._seed),
+        )
+        statuses = {choice.status for choice in choices}
         decided = Decisions(
             batch.ids,
             accepted,
@@ -431,9 +489,13 @@ class CertifiedClassifier(DecidingClassifier):
             p,
             t,
             batch.backend,
-            certified,
+            statuses == {"certified"},
             group_mode=self.group_mode,
             threshold=threshold,
+            incumbent=batch.incumbent,
+            barred=batch.barred,
+            ramp=ramp,
+            status=min(statuses, key=_STATUSES.index),
         )
         self._record(batch, choices, positions, decided)
         self._choices = choices
@@ -443,11 +505,13 @@ class CertifiedClassifier(DecidingClassifier):
         # Deciding again until the coins fall well would void the certificate.
         self._people.check_new(batch.ids, batch.bits)
 
-    def _policy_of_round(self, t: int, z: int, n_people: int) -> ChosenPolicy:
+    def _policy_of_round(
+        self, t: int, z: int, n_people: int, beside: bool, ramp: float
+    ) -> ChosenPolicy:
         """Freeze the rankings that are due, and return the policy of one of the engines."""
         engine, learn = self._engines[z], partial(self._newest_model, z)
-        engine.freeze_if_due(t, self._reference_of(z), max(1, n_people), learn)
-        return engine.choose()
+        engine.freeze_if_due(t, self._reference_of(z, beside), max(1, n_people), learn)
+        return engine.choose(beside=beside, ramp=ramp)
 
     def _record(
         self,
@@ -474,7 +538,9 @@ class CertifiedClassifier(DecidingClassifier):
                 taken,
                 batch.ids[rows],
                 batch.bits[rows],
+                None if batch.barred is None else batch.barred[rows],
             )
+            at = positions[z]
             record = engine.report(
                 t,
                 choice,
@@ -486,10 +552,14 @@ class CertifiedClassifier(DecidingClassifier):
                 group=self._group_name(z),
                 group_mode=self.group_mode,
                 delta=self.delta,
+                n_incumbent=None if at.incumbent is None else int(at.incumbent.sum()),
+                n_barred=0 if batch.barred is None else int(batch.barred[rows].sum()),
             )
             part[rows] = z
             records.append(record)
             prepared.append(ready)
+        none = np.zeros(len(batch), np.bool_)
+        decided_by_lender = none if batch.incumbent is None else batch.incumbent
         place = self._people.record(
             batch.bits,
             accepted,
@@ -497,7 +567,7 @@ class CertifiedClassifier(DecidingClassifier):
             X=batch.X,
             group=batch.for_fit().group,
             part=part,
-            columns={"p": p},
+            columns={"p": p, "incumbent": decided_by_lender},
             sort=False,
         )
         self._rounds += records
@@ -543,9 +613,8 @@ class CertifiedClassifier(DecidingClassifier):
     def withdraw(self, ids: Any) -> CertifiedClassifier:
         """Record that the outcomes of accepted applicants will never be known.
 
-        Examples are a loan that was not taken up, or a decision that was overridden by hand.
-        Leaving these applicants out of a test would void it, so they count as bad there; nothing
-        is learned from them.
+        An example is a decision that was overridden by hand. Leaving these applicants out of a
+        test would void it, so they count as bad there; nothing is learned from them.
 
         Parameters
         ----------
@@ -555,6 +624,28 @@ class CertifiedClassifier(DecidingClassifier):
         check_is_fitted(self)
         names = self._intake.read_ids(ids)
         return self._write(names, np.full(names.size, NEVER, np.int8), correcting=False)
+
+    def not_taken(self, ids: Any) -> CertifiedClassifier:
+        """Record that accepted applicants did not take the loan, so that no money was paid out.
+
+        Mistakes are counted among loans taken. A loan must be called "not taken" before it can go
+        bad: an applicant with an outcome is refused.
+
+        Parameters
+        ----------
+        ids
+            Ids of accepted applications without an outcome.
+        """
+        check_is_fitted(self)
+        names = self._intake.read_ids(ids)
+        return self._write(names, np.full(names.size, NOT_TAKEN, np.int8), correcting=False)
+
+    def hand_over(self) -> CertifiedClassifier:
+        """Let certified policies take over that do not follow the lender's own decisions."""
+        check_is_fitted(self)
+        for engine in self._engines:
+            engine.handed_over = True
+        return self
 
     def forget(self, ids: Any) -> CertifiedClassifier:
         """Forget applicants for good: their features, groups, outcomes and ids.
@@ -574,7 +665,8 @@ class CertifiedClassifier(DecidingClassifier):
         names = self._intake.read_ids(ids)
         bits = id_bits(names)
         self._people.check_known(names, bits)
-        stays = ~np.isin(self._reference_bits, bits)  # checked before anything is deleted
+        reference = self._reference
+        stays = ~np.isin(reference.bits, bits)  # checked before anything is deleted
         if not stays.any():
             raise InputError(
                 f"forgetting {names.size} ids would leave no applicants to rank others among; "
@@ -585,9 +677,7 @@ class CertifiedClassifier(DecidingClassifier):
         for engine, moved in zip(self._engines, self._people.forget(names, bits), strict=True):
             engine.forget(moved, bits)
         self._history.forget(bits)
-        X, group = self._reference
-        self._reference = X[stays], group[stays]
-        self._reference_bits = self._reference_bits[stays]
+        self._reference = reference[stays]
         self._forget_corrections(names)
         if not self._rounds:
             self._models = [self._learn(z) for z in range(len(self._engines))]
@@ -609,23 +699,40 @@ class CertifiedClassifier(DecidingClassifier):
             sure[rows] = at.rank <= choice.ladder.grid[choice.rung]
         return sure
 
-    def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """Return the probability with which the policy of the last round accepts each applicant."""
+    def acceptance_probability(
+        self, X: Any, *, sensitive_features: Any = None, incumbent: Any = None
+    ) -> Floats:
+        """Return the probability with which the policy of the last round accepts each applicant.
+
+        Parameters
+        ----------
+        X, sensitive_features
+            The applicants.
+        incumbent
+            The lender's own decisions, needed if the policy depends on them.
+        """
         check_is_fitted(self)
         self._check_decided()
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        given = None if incumbent is None else read_flags(incumbent, len(group), "incumbent")
+        if given is None and any(choice.uses_incumbent for choice in self._choices):
+            raise InputError(
+                "the policy of the last round depends on the lender's own decisions; pass "
+                "incumbent=."
+            )
         p = np.empty(len(group))
         for z, choice in enumerate(self._choices):
             rows = self._rows_of(group, z)
             at = choice.ladder.locate(features[rows], group[rows])
-            p[rows] = choice.ladder.policy(at, choice.rung)
+            p[rows] = choice.probability(at.beside(None if given is None else given[rows], None))
         return p
 
     def mean_acceptance(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return each applicant's mean probability of acceptance over the policies of all rounds.
 
         Σ_t (n_t / N)·π_t, so rounds count by their numbers of applicants; rounds before drift and
-        corrections count too.
+        corrections count too. The lender's own decisions are left out: an applicant that the lender
+        accepts may have a larger probability.
         """
         check_is_fitted(self)
         self._check_decided()
@@ -779,7 +886,7 @@ class CertifiedClassifier(DecidingClassifier):
     def _learn(self, z: int) -> tuple[Likelihood | None, tuple[Note, ...]]:
         """Learn the ranking of one of the engines; None unless both outcomes are known."""
         past = self._history if len(self._engines) == 1 else self._history.of_group(z)
-        rows, known = self._engines[z].rows, self._engines[z].known_rows()
+        rows, known = self._engines[z].rows, self._engines[z].learnable_rows()
         if fits_read_groups(self):
             known = known[rows["group"][known] >= 0]
         learned = learn_ranking(
@@ -800,18 +907,23 @@ class CertifiedClassifier(DecidingClassifier):
         """Return the rows of the applicants that belong to an engine."""
         return np.arange(group.size) if len(self._engines) == 1 else np.flatnonzero(group == z)
 
-    def _reference_of(self, z: int) -> tuple[Any, NDArray[np.intp]]:
-        X, group = self._reference
-        rows = self._rows_of(group, z)
-        return (X[rows], group[rows]) if rows.size else (X, group)
+    def _reference_of(self, z: int, beside: bool) -> Reference:
+        reference = self._reference
+        rows = self._rows_of(reference.group, z)
+        part = reference[rows] if rows.size else reference
+        return part if beside else replace(part, incumbent=None)
 
     def _remember(self, batch: Batch) -> None:
         """Add a batch to the reference applicants of later rankings; drop the oldest."""
-        X, group = self._reference
-        together = np.vstack([X, batch.X]), np.concatenate([group, batch.group])
-        self._reference = together[0][-_REFERENCE_ROWS:], together[1][-_REFERENCE_ROWS:]
-        bits = np.concatenate([self._reference_bits, batch.bits])
-        self._reference_bits = bits[-_REFERENCE_ROWS:]
+        before = self._reference
+        decided = np.zeros(len(batch), np.bool_) if batch.incumbent is None else batch.incumbent
+        together = Reference(
+            np.vstack([before.X, batch.X]),
+            np.concatenate([before.group, batch.group]),
+            np.concatenate([before.bits, batch.bits]),
+            np.concatenate([before.incumbent, decided]),
+        )
+        self._reference = together[-_REFERENCE_ROWS:]
 
     def _group_name(self, z: int) -> Any:
         """Return the group that an engine is for; None for all applicants."""

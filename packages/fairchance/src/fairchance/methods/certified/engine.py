@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from fairchance.core.limits import Limited
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy
 from fairchance.methods.algorithm1.exploration import barred_note
-from fairchance.methods.certified.evidence import RATIO_CAPS, DriftMonitor, Wealth
+from fairchance.methods.certified.evidence import RATIO_CAPS, DriftMonitor, MirrorTest, Wealth
 from fairchance.methods.certified.ladder import (
     BoundTest,
     Floor,
@@ -31,6 +31,7 @@ from fairchance.methods.certified.ladder import (
 from fairchance.methods.certified.pilot import (
     ENOUGH,
     OUTER,
+    BesidePilot,
     Pilot,
     RungEstimates,
 )
@@ -38,13 +39,14 @@ from fairchance.methods.certified.ranking import Groups, Ranking
 from fairchance.methods.certified.rules import Rules
 from fairchance.people.ids import keyed_bits, round_key
 from fairchance.people.likelihoods import ConstantLikelihood, Likelihood
-from fairchance.people.store import NEVER, PENDING, ApplicantRows
+from fairchance.people.store import NEVER, NOT_TAKEN, PENDING, ApplicantRows
 
 __all__ = [
     "ChosenPolicy",
     "Engine",
     "LadderBets",
     "LastBatch",
+    "Reference",
     "SettledRound",
     "Stage",
     "WaitingRound",
@@ -57,6 +59,10 @@ _SOFTEST = 0.05  # edge in small batches, in which six applicants are many
 _SAMPLE = 20_000  # applicants of the last batch that choose the bets of the next round
 _ENOUGH_TO_BET = 100  # accepted applicants in the tests before estimates choose bets
 _WALKS = 0.8  # of a ladder's level for the walk from its start; the other walk gets the rest
+_FEW_PENDING = 0.05  # of a round's accepted: a ranking may learn from it without them
+_NEW_OUTCOMES = 50  # since the last freeze, before the next
+_HARDLY_ANY = 0.02  # of applicants: a lender who accepts fewer has no business to keep
+_ABOUT_THE_SAME = 0.01  # of a policy's worth
 _HELD_UP = 5  # rounds in which nothing was tested before that is worth a warning
 
 
@@ -75,6 +81,11 @@ class ChosenPolicy:
         Its estimated FDR.
     pilot_share
         The share of the pilot once this policy is deployed; None if it is not a pilot.
+    ramp
+        r: what is done is a coin with probability (1 − r)·d + r·π, where d is the lender's own
+        decision.
+    notes
+        What the choice has to say.
     """
 
     ladder: Ladder
@@ -82,6 +93,56 @@ class ChosenPolicy:
     certified: bool
     estimated_fdr: float
     pilot_share: float | None = None
+    ramp: float = 1.0
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """``"own"``, ``"union"``, or ``"incumbent"`` for the lender's own policy."""
+        if not self.ladder.union:
+            return "own"
+        return "union" if self.rung else "incumbent"
+
+    @property
+    def status(self) -> str:
+        """``"shadow"``, ``"certified"``, ``"incumbent"`` or ``"pilot"``."""
+        if self.ramp == 0:
+            return "shadow"
+        if self.certified:
+            return "certified"
+        return "incumbent" if self.kind == "incumbent" else "pilot"
+
+    @property
+    def uses_incumbent(self) -> bool:
+        """Whether what is done depends on the lender's own decision."""
+        return self.ladder.union or self.ramp < 1
+
+    def probability(self, at: Positions) -> Floats:
+        """Return p = (1 − r)·d + r·π for applicants at these positions on the ladder."""
+        pi = self.ladder.policy(at, self.rung)
+        if self.ramp == 1:
+            return pi
+        return (1 - self.ramp) * at.accepted_by_lender + self.ramp * pi
+
+    def sure(self, at: Positions) -> NDArray[np.bool_]:
+        """Return which applicants it accepts by their score or by the lender's decision."""
+        inside = at.rank <= self.ladder.grid[self.rung]
+        return np.asarray(inside | at.accepted_by_lender if self.uses_incumbent else inside)
+
+    def ratio_of_incumbent(self) -> float:
+        """Return a bound on w + rem of the lender's own policy, for the smallest cap."""
+        if self.ladder.union or self.ramp == 0:
+            return 1.0  # accepted for sure
+        cap = RATIO_CAPS[0]
+        least = 1 - self.ramp
+        return 1 / least if least * cap >= 1 else cap + 1
+
+    def rung_on(self, ladder: Ladder) -> int | None:
+        """Return a rung of a ladder that this policy contains: p ≥ r·π; None if there is none."""
+        if ladder is self.ladder:
+            return self.rung
+        contained = self.kind == "union" and ladder.ranking is self.ladder.ranking
+        return self.rung - 1 if contained else None
 
 
 @saved
@@ -114,6 +175,8 @@ class WaitingRound:
     X, group, p, accepted
         Its applicants: features, groups, logged probabilities, and which were accepted. Features
         and groups are empty after ``drop_features``.
+    incumbent, barred
+        The lender's own decisions, and whom the lender bars; None if there are none.
     ids, rows
         Id of each accepted applicant, and row in the store; empty and −1 for forgotten ones.
     policy
@@ -125,6 +188,8 @@ class WaitingRound:
     number: int
     X: Any
     group: Groups
+    incumbent: NDArray[np.bool_] | None
+    barred: NDArray[np.bool_] | None
     p: Floats
     accepted: NDArray[np.bool_]
     ids: NDArray[Any]
@@ -135,9 +200,14 @@ class WaitingRound:
     def locate(self) -> None:
         """Find the positions of the applicants on every ladder that bets."""
         # Models may be slow, so each scores an applicant once, and not before that is needed.
+        known = {id(bet.ladder.ranking): bet.positions for bet in self.bets if bet.positions}
         for bet in self.bets:
             if bet.positions is None and bet.use.any():
-                bet.positions = bet.ladder.locate(self.X, self.group)
+                ranking = bet.ladder.ranking
+                if id(ranking) not in known:
+                    at = bet.ladder.locate(self.X, self.group)
+                    known[id(ranking)] = at.beside(self.incumbent, self.barred)
+                bet.positions = known[id(ranking)]
 
     def drop_features(self) -> None:
         """Keep only positions on ladders, which are all that tests need of an applicant."""
@@ -159,14 +229,13 @@ class SettledRound:
     """A round that is in the tests, as far as the weights of estimates need it."""
 
     number: int
-    ladder: Ladder
-    rung: int
+    policy: ChosenPolicy
     n_people: int
 
     @property
     def share(self) -> float:
-        """The share of applicants that the round accepted for sure."""
-        return float(self.ladder.grid[self.rung])
+        """The share of applicants that the round accepted for sure by their scores."""
+        return float(self.policy.ladder.grid[self.policy.rung])
 
 
 @saved
@@ -180,8 +249,8 @@ class LastBatch:
         Number of the round.
     rows
         Which of the round's applicants they are.
-    X, group, bits
-        Features, groups and bits of ids.
+    X, group, bits, incumbent
+        Features, groups, bits of ids, and the lender's own decisions, None if there are none.
     positions
         Their positions on the ladders of the stage, as far as they are known.
     """
@@ -191,12 +260,18 @@ class LastBatch:
     X: Any
     group: Groups
     bits: NDArray[np.uint64]
+    incumbent: NDArray[np.bool_] | None
     positions: list[Positions | None] = field(default_factory=list)
 
     def __getitem__(self, some: NDArray[np.bool_]) -> LastBatch:
-        positions = [None if at is None else at[some] for at in self.positions]
         return LastBatch(
-            self.number, self.rows[some], self.X[some], self.group[some], self.bits[some], positions
+            self.number,
+            self.rows[some],
+            self.X[some],
+            self.group[some],
+            self.bits[some],
+            None if self.incumbent is None else self.incumbent[some],
+            [None if at is None else at[some] for at in self.positions],
         )
 
     def take_positions(self, bets: list[LadderBets]) -> None:
@@ -207,12 +282,45 @@ class LastBatch:
     def locate(self, ladders: list[Ladder]) -> list[Positions]:
         """Return the positions on all ladders of the stage."""
         known = [*self.positions, *[None] * (len(ladders) - len(self.positions))]
-        found = [
-            ladder.locate(self.X, self.group) if at is None else at
-            for ladder, at in zip(ladders, known, strict=True)
-        ]
+        by_ranking = {
+            id(ladder.ranking): at for ladder, at in zip(ladders, known, strict=True) if at
+        }
+        for ladder in ladders:
+            if id(ladder.ranking) not in by_ranking:
+                at = ladder.locate(self.X, self.group).beside(self.incumbent, None)
+                by_ranking[id(ladder.ranking)] = at
+        found = [by_ranking[id(ladder.ranking)] for ladder in ladders]
         self.positions = [*found]
         return found
+
+
+@saved
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Applicants among whom a new ranking ranks others.
+
+    Attributes
+    ----------
+    X, group, bits
+        Features, groups and bits of ids.
+    incumbent
+        The lender's own decisions; None if the lender does not decide on the coming round.
+    """
+
+    X: Any
+    group: Groups
+    bits: NDArray[np.uint64]
+    incumbent: NDArray[np.bool_] | None = None
+
+    def __getitem__(self, rows: Any) -> Reference:
+        incumbent = None if self.incumbent is None else self.incumbent[rows]
+        return Reference(self.X[rows], self.group[rows], self.bits[rows], incumbent)
+
+    def as_batch(self) -> LastBatch:
+        """Return a sample as the batch before the first round."""
+        some = _sample(self.bits)
+        decided = None if self.incumbent is None else self.incumbent[some]
+        return LastBatch(0, some, self.X[some], self.group[some], self.bits[some], decided)
 
 
 @saved
@@ -236,6 +344,12 @@ class Stage:
         The largest share that a policy of the stage accepted for sure.
     monitor
         The drift monitor; None before the first certified round is tested.
+    freezes
+        The rounds before which rankings were frozen, with the outcomes known then.
+    beside
+        The pilot beside the lender's own policy; None without one.
+    mirror
+        The test that the lender's own policy breaks α; None without one.
     """
 
     restarts: int = 0
@@ -245,6 +359,9 @@ class Stage:
     pilot: Pilot | None = None
     widest: float = 0.0
     monitor: DriftMonitor | None = None
+    freezes: list[tuple[int, int]] = field(default_factory=list)
+    beside: BesidePilot | None = None
+    mirror: MirrorTest | None = None
 
 
 @saved
@@ -281,6 +398,10 @@ class Engine:
         Applicants of the last round; None before the first, or if all were forgotten.
     delta_spent
         Part of δ given to ladders so far.
+    handed_over
+        Whether policies that do not follow the lender's own may be deployed beside it.
+    delay
+        The largest number of rounds after which an outcome has arrived.
     """
 
     rules: Rules
@@ -296,6 +417,8 @@ class Engine:
     largest_batch: int = 0
     last_batch: LastBatch | None = None
     delta_spent: float = 0.0
+    handed_over: bool = True
+    delay: int = 0
 
     @property
     def ladders(self) -> list[Ladder]:
@@ -312,18 +435,33 @@ class Engine:
         recent = self.rows["round"] >= self.first_round
         return np.flatnonzero((self.rows["outcome"] >= 0) & recent)
 
+    def learnable_rows(self) -> NDArray[np.intp]:
+        """Return the known rows of rounds that are complete, or old enough to be in the tests.
+
+        If bad outcomes arrive sooner than good ones, a ranking that learned from all known ones
+        would learn that the newest applicants are bad.
+        """
+        rows, rounds = self.known_rows(), self.rows["round"]
+        pending = np.bincount(rounds[self.rows["outcome"] == PENDING], minlength=self.n_rounds + 1)
+        complete = pending <= _FEW_PENDING * np.bincount(rounds, minlength=self.n_rounds + 1)
+        if self.rules.maturity:
+            complete[: max(0, self.n_rounds - self.rules.maturity + 1)] = True
+        return np.asarray(rows[complete[rounds[rows]]])
+
     @property
     def estimates(self) -> RungEstimates:
         """Estimates from the rounds that are in the tests."""
         rounds = self.rows["round"]
         in_tests = (rounds >= self.first_round) & (rounds <= self.settled_round)
+        policies = [settled.policy for settled in self.settled]
         return RungEstimates(
             self.rows,
-            np.flatnonzero(in_tests),
+            np.flatnonzero(in_tests & (self.rows["outcome"] != NOT_TAKEN)),
             self.settled_round,
             n_people=sum(settled.n_people for settled in self.settled),
             widest=max((settled.share for settled in self.settled), default=0.0),
             noise=self.rules.noise,
+            explored=max((p.pilot_share or 0.0 for p in policies if p.ladder.union), default=0.0),
         )
 
     # Freezing.
@@ -331,7 +469,7 @@ class Engine:
     def freeze_if_due(
         self,
         t: int,
-        reference: tuple[Any, Groups],
+        reference: Reference,
         n_batch: int,
         learn: Callable[[], tuple[Likelihood | None, tuple[Note, ...]]],
     ) -> None:
@@ -341,7 +479,7 @@ class Engine:
         None if that is not enough, so that the first pilot has to treat all applicants alike.
         """
         self.largest_batch = max(self.largest_batch, n_batch)
-        while self._is_due(t):
+        if self._is_due(t):
             likelihood, notes = learn()
             if likelihood is None:
                 if self.ladders:
@@ -350,23 +488,32 @@ class Engine:
             self._freeze(t, reference, likelihood, notes)
 
     def _is_due(self, t: int) -> bool:
-        k, freezes = len(self.ladders), self.rules.freezes
+        done, freezes = self.stage.freezes, self.rules.freezes
+        k = len(done)
         if k >= len(freezes):
             return False
         first, outcomes = freezes[k]
-        return t - self.stage.began + 1 >= first and self.known_rows().size >= outcomes
+        known = self.learnable_rows().size
+        if t - self.stage.began + 1 < first or known < outcomes:
+            return False
+        if not done:
+            return True
+        # If a year's outcomes arrive together, several freezes are due, and would learn the same.
+        last, known_then = done[-1]
+        apart = t - last >= (first - freezes[k - 1][0]) / 2
+        return apart and known >= known_then + _NEW_OUTCOMES
 
     def _freeze(
         self,
         t: int,
-        reference: tuple[Any, Groups],
+        reference: Reference,
         likelihood: Likelihood,
         notes: tuple[Note, ...],
     ) -> None:
         # The ladder is tested on round t and later ones only, so its ranking, floor, softness and
         # starts may depend on everything known now.
-        rules, stage, k = self.rules, self.stage, len(self.ladders)
-        X, group = reference
+        rules, stage, k = self.rules, self.stage, len(self.stage.freezes)
+        X, group = reference.X, reference.group
         score = np.asarray(likelihood.score(X, group), np.float64)
         ranking = Ranking.freeze(
             likelihood, score, group, self.n_groups, within=rules.within, notes=notes
@@ -375,69 +522,176 @@ class Engine:
         if stage.pilot is None:
             stage.pilot = Pilot.start(ranking, rules.alpha, self.largest_batch)
             stage.widest = stage.pilot.share
-        level = rules.level(k, stage.restarts)
-        self.delta_spent += level
+        if self.last_batch is None and reference.incumbent is not None:
+            self.last_batch = reference.as_batch()
         tau = edge_softness(ranking, k, rules, stage.pilot, stage.widest, self.largest_batch)
-        ladder = Ladder(
-            ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha, rules.noise.most_bad
-        )
-        n = self._n_settled()
-        own = ladder.locate(self.rows.X[:n], self.rows["group"][:n])
-        ladder_rows = LadderRows(ladder, own)
-        estimates = self.estimates if k else None
-        covered = self._covered(ladder_rows) if k else None
-        ladder.starts = walk_starts(ladder_rows, stage.pilot, estimates, rules.alpha, covered)
-        ladder.others = tuple(
-            BoundTest(
-                walk_starts(ladder_rows, stage.pilot, estimates, bound, covered),
-                Wealth.start(bound, ladder.grid.size, rules.noise.most_bad),
+        beside = reference.incumbent is not None
+        level = rules.level(k, stage.restarts) / (2 if beside else 1)
+        for union in (False, True)[: 1 + beside]:
+            ladder = Ladder(
+                ranking,
+                tau,
+                floor,
+                level,
+                ((0, 1.0),),
+                t,
+                rules.alpha,
+                rules.noise.most_bad,
+                union,
             )
+            self._begin_tests(ladder)
+        stage.freezes.append((t, self.learnable_rows().size))
+
+    def _begin_tests(self, ladder: Ladder) -> None:
+        """Add a ladder, choose where its walks start, and start its evidence."""
+        rules, stage = self.rules, self.stage
+        ladder_rows = LadderRows(ladder, self._own_positions(ladder))
+        estimates = self.estimates if stage.freezes else None
+        covered = self._covered(ladder_rows) if stage.freezes else None
+
+        def starts(bound: float) -> tuple[tuple[int, float], ...]:
+            if ladder.union:
+                return ((0, 1.0),)  # the lender's own policy comes first
+            if stage.pilot is None:
+                raise AssertionError("a pilot starts when the first ladder is frozen")
+            return walk_starts(ladder_rows, stage.pilot, estimates, bound, covered)
+
+        ladder.starts = starts(rules.alpha)
+        ladder.others = tuple(
+            BoundTest(starts(bound), Wealth.start(bound, ladder.grid.size, rules.noise.most_bad))
             for bound in rules.other_bounds
         )
+        self.delta_spent += ladder.level
         stage.ladder_rows.append(ladder_rows)
+
+    def _own_positions(self, ladder: Ladder) -> Positions:
+        """Return the positions of our own accepted applicants of rounds in the tests."""
+        for known in self.stage.ladder_rows:  # both kinds of ladder share a ranking
+            if known.ladder.ranking is ladder.ranking:
+                return known.at
+        n = self._n_settled()
+        at = ladder.locate(self.rows.X[:n], self.rows["group"][:n])
+        return at.beside(self.rows["incumbent"][:n], None)
 
     def _covered(self, ladder_rows: LadderRows) -> NDArray[np.bool_]:
         """Return the rungs of a new ladder that would be bet on if the last policy stays."""
         ladder, last = ladder_rows.ladder, self.last_batch
-        rounds: list[Any] = [waiting.policy for waiting in self.waiting] or [*self.settled]
+        rounds: list[Any] = [*self.waiting] or [*self.settled]
         if last is None or not rounds:
             return np.ones(ladder.grid.size, np.bool_)
-        deployed = rounds[-1]
-        p = deployed.ladder.policy(deployed.ladder.locate(last.X, last.group), deployed.rung)
-        at = ladder.locate(last.X, last.group)
-        use = ladder.worth_betting(at, p, self.estimates.fdr(ladder_rows))
+        deployed = rounds[-1].policy
+        ladders = [deployed.ladder, ladder]
+        before, at = (
+            one.locate(last.X, last.group).beside(last.incumbent, None) for one in ladders
+        )
+        use = ladder.worth_betting(
+            at, deployed.probability(before), self.estimates.fdr(ladder_rows)
+        )
         return np.asarray(use[0].any(axis=0))
 
     # Choosing.
 
-    def choose(self) -> ChosenPolicy:
-        """Return the policy of the next round: the best certified one, or the pilot."""
+    def choose(self, *, beside: bool = False, ramp: float = 1.0) -> ChosenPolicy:
+        """Return the policy of the next round: the best certified one, or the pilot.
+
+        Beside the lender's own policy, the pilot stays while it looks as if it earned more than
+        the best certified policy, unless the tests say that the lender's policy breaks α.
+
+        Parameters
+        ----------
+        beside
+            Whether the lender decides on the applicants too.
+        ramp
+            r.
+        """
         # Estimates may be biased: they choose among certified rungs, which all keep the bound.
-        estimates = self.estimates
+        best = self._best_certified(beside=beside)
+        if not beside:
+            return self.choose_pilot() if best is None else best[1]
+        worth, stay = self._choose_beside()
+        rejected, notes = self.incumbent_rejected, []
+        if rejected:
+            notes.append(Note("incumbent_rejected", {"alpha": self.rules.alpha}))
+        if best is not None and best[1].kind == "own" and not self.handed_over:
+            if rejected or best[0] > worth:
+                notes.append(Note("handover_waits", {"earned": worth, "best": best[0]}))
+            best = self._best_certified(beside=True, own=False)
+        takes_over = rejected and self.handed_over
+        policy = stay
+        if best is not None and (takes_over or best[0] >= worth):
+            policy = best[1]
+        elif best is not None:
+            notes.append(Note("incumbent_stays", {"earned": worth, "best": best[0]}))
+        # A mixture of two policies that keep α keeps it.
+        certified = policy.certified and (ramp == 1 or self.incumbent_certified)
+        return replace(policy, certified=certified, ramp=ramp, notes=tuple(notes))
+
+    def _best_certified(
+        self, *, beside: bool, own: bool = True
+    ) -> tuple[float, ChosenPolicy] | None:
+        """Return the certified policy that looks as if it earned most, with its worth."""
         best: tuple[float, LadderRows, int] | None = None
         for ladder_rows in self.stage.ladder_rows:
-            certified = ladder_rows.ladder.certified()
-            if not certified.any():
+            union, certified = ladder_rows.ladder.union, ladder_rows.ladder.certified()
+            if not certified.any() or not (beside if union else own):
                 continue
-            worth = np.where(certified, estimates.worth(ladder_rows, self.rules.utility), -np.inf)
+            worth = np.where(certified, self._worth(ladder_rows), -np.inf)
             rung = int(np.argmax(worth))
             if best is None or worth[rung] > best[0]:
+                if beside:  # the widest of those that earn about the same, because it explores
+                    near = worth >= worth[rung] - _ABOUT_THE_SAME * abs(worth[rung])
+                    rung = int(np.flatnonzero(near)[-1])
                 best = float(worth[rung]), ladder_rows, rung
         if best is None:
-            return self.choose_pilot()
-        _, ladder_rows, rung = best
-        return ChosenPolicy(
-            ladder_rows.ladder, rung, True, estimates.mistakes(ladder_rows, rung)[0]
-        )
+            return None
+        worth_of_best, ladder_rows, rung = best
+        fdr = self.estimates.mistakes(ladder_rows, rung)[0]
+        return worth_of_best, ChosenPolicy(ladder_rows.ladder, rung, True, fdr)
+
+    def _worth(self, ladder_rows: LadderRows) -> Floats:
+        """Return the estimated utility per applicant of every rung."""
+        return self.estimates.worth(ladder_rows, self.rules.utility)
+
+    @property
+    def incumbent_certified(self) -> bool:
+        """Whether the lender's own policy is certified."""
+        return any(ladder.union and ladder.certified()[0] for ladder in self.ladders)
+
+    @property
+    def incumbent_rejected(self) -> bool:
+        """Whether outcomes show, with confidence 1 − δ, that the lender's policy breaks α."""
+        mirror = self.stage.mirror
+        return mirror is not None and mirror.log_wealth() >= -np.log(self.rules.delta)
 
     def choose_pilot(self) -> ChosenPolicy:
-        """Return the pilot on the newest ladder."""
-        ladder_rows, pilot, estimates = self.stage.ladder_rows[-1], self.stage.pilot, self.estimates
+        """Return the pilot on the newest ladder that does not use the lender's decisions."""
+        ladder_rows = next(rows for rows in self.stage.ladder_rows[::-1] if not rows.ladder.union)
+        pilot, estimates = self.stage.pilot, self.estimates
         if pilot is None:
             raise AssertionError("a pilot starts when the first ladder is frozen")
         rung, share = pilot.rung(ladder_rows, estimates)
         fdr = estimates.mistakes(ladder_rows, rung)[0]
         return ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share)
+
+    def _choose_beside(self) -> tuple[float, ChosenPolicy]:
+        """Return the pilot beside the lender's own policy, and what it seems to earn."""
+        stage, estimates, last = self.stage, self.estimates, self.last_batch
+        unions = [rows for rows in stage.ladder_rows if rows.ladder.union]
+        if not unions or last is None:  # the lender began to decide after the last freeze
+            return -np.inf, self.choose_pilot()
+        ladder_rows = unions[-1]
+        at = last.locate(self.ladders)[self.ladders.index(ladder_rows.ladder)]
+        rejected = ~at.accepted_by_lender
+        if rejected.mean() > 1 - _HARDLY_ANY:
+            return -np.inf, self.choose_pilot()
+        if stage.beside is None:
+            stage.beside = BesidePilot.start(1 - float(rejected.mean()))
+        reach = ladder_rows.ladder.policies(at[rejected]).sum(axis=0) / rejected.size
+        utility, alpha = self.rules.utility, self.rules.alpha
+        rung, share = stage.beside.rung(ladder_rows, reach, estimates, utility, alpha)
+        fdr = estimates.mistakes(ladder_rows, rung)[0]
+        policy = ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share)
+        return float(self._worth(ladder_rows)[rung]), policy
 
     # Logging rounds and forgetting applicants.
 
@@ -452,20 +706,26 @@ class Engine:
         accepted: NDArray[np.bool_],
         ids: NDArray[Any],
         bits: NDArray[np.uint64],
+        barred: NDArray[np.bool_] | None = None,
     ) -> PreparedRound:
         """Return a decided round for ``log``; nothing is changed, so an error changes nothing.
 
-        ``at`` are the positions of the applicants on the policy's ladder.
+        ``at`` are the positions of the applicants on the policy's ladder, with the lender's own
+        decisions.
         """
+        ranking, incumbent = policy.ladder.ranking, at.incumbent
+        uses = self._choose_bets(policy, beside=incumbent is not None)
         bets = [
-            LadderBets(ladder, use, at if ladder is policy.ladder else None)
-            for ladder, use in zip(self.ladders, self._choose_bets(policy), strict=True)
+            LadderBets(ladder, use, at if ladder.ranking is ranking else None)
+            for ladder, use in zip(self.ladders, uses, strict=True)
         ]
         some = _sample(bits)
-        batch = LastBatch(t, some, X[some], group[some], bits[some])
+        decided = None if incumbent is None else incumbent[some]
+        batch = LastBatch(t, some, X[some], group[some], bits[some], decided)
         batch.take_positions(bets)
+        rows = np.empty(0, np.int64)
         waiting = WaitingRound(
-            t, X, group, p, accepted, ids[accepted], np.empty(0, np.int64), policy, bets
+            t, X, group, incumbent, barred, p, accepted, ids[accepted], rows, policy, bets
         )
         return PreparedRound(waiting, batch)
 
@@ -476,9 +736,13 @@ class Engine:
         self.waiting.append(waiting)
         self.n_rounds += 1
         policy = waiting.policy
-        if stage.pilot is not None and policy.pilot_share is not None:
-            stage.pilot.share = policy.pilot_share
-        stage.widest = max(stage.widest, float(policy.ladder.grid[policy.rung]))
+        pilot = stage.beside if policy.ladder.union else stage.pilot
+        if pilot is not None and policy.pilot_share is not None:
+            pilot.share = policy.pilot_share
+        sure = float(policy.ladder.grid[policy.rung])
+        if policy.ladder.union and waiting.p.size:
+            sure = float(np.mean(waiting.p == 1))
+        stage.widest = max(stage.widest, sure)
         self.last_batch = prepared.batch
 
     def drop_features(self) -> None:
@@ -504,8 +768,11 @@ class Engine:
             stays = ~np.isin(self.last_batch.bits, bits)
             self.last_batch = self.last_batch[stays] if stays.any() else None
 
-    def _choose_bets(self, policy: ChosenPolicy) -> list[NDArray[np.bool_]]:
-        """Return for each ladder the rungs to bet on in the next round, by bound and cap."""
+    def _choose_bets(self, policy: ChosenPolicy, *, beside: bool) -> list[NDArray[np.bool_]]:
+        """Return for each ladder the rungs to bet on in the next round, by bound and cap.
+
+        Rungs that use the lender's decisions are bet on only ``beside`` the lender.
+        """
         # The bets of a round must not depend on its own applicants and outcomes, or Z given the
         # past could have a positive mean. So earlier batches and settled rounds choose.
         ladders, last, estimates = self.ladders, self.last_batch, self.estimates
@@ -517,11 +784,12 @@ class Engine:
                 for ladder in ladders
             ]
         located = last.locate(ladders)
-        p = policy.ladder.policy(located[ladders.index(policy.ladder)], policy.rung)
+        p = policy.probability(located[ladders.index(policy.ladder)])
         known = estimates.settled.size >= _ENOUGH_TO_BET
         unknown = np.array(np.nan)
         return [
             rows.ladder.worth_betting(at, p, estimates.fdr(rows) if known else unknown)
+            & (beside or not rows.ladder.union)
             for rows, at in zip(self.stage.ladder_rows, located, strict=True)
         ]
 
@@ -542,13 +810,12 @@ class Engine:
             for bet in waiting.bets
             if bet.positions is not None
         }
-        for ladder in [*self.ladders, *(settled.ladder for settled in self.settled)]:
+        for ladder in [*self.ladders, *(settled.policy.ladder for settled in self.settled)]:
             if id(ladder) not in located:  # frozen later, dropped by a restart, or without a bet
-                located[id(ladder)] = ladder.locate(X, group)
+                at = ladder.locate(X, group)
+                located[id(ladder)] = at.beside(self.rows["incumbent"][rows], None)
         earlier = self._p_sum(located, group.size)
-        settled = SettledRound(
-            waiting.number, waiting.policy.ladder, waiting.policy.rung, waiting.p.size
-        )
+        settled = SettledRound(waiting.number, waiting.policy, waiting.p.size)
         for ladder_rows in self.stage.ladder_rows:
             ladder_rows.extend(located[id(ladder_rows.ladder)])
         self.settled_round = waiting.number
@@ -559,32 +826,24 @@ class Engine:
 
     def _weighted_policy(self, settled: SettledRound) -> Floats:
         """Return the number of applicants times the policy's probability, for settled rows."""
-        ladder, n = settled.ladder, self._n_settled()
-        at = (
-            next(
-                (
-                    ladder_rows.at
-                    for ladder_rows in self.stage.ladder_rows
-                    if ladder_rows.ladder is ladder
-                ),
-                None,  # dropped by a restart
-            )
-            or ladder.locate(self.rows.X[:n], self.rows["group"][:n])
-        )
-        return settled.n_people * ladder.policy(at, settled.rung)
+        at = self._own_positions(settled.policy.ladder)
+        return settled.n_people * settled.policy.probability(at)
 
     def _p_sum(self, located: dict[int, Positions], n_rows: int) -> Floats:
         """Return Σ over settled rounds of applicants times the probability of acceptance.
 
         ``located`` has positions of the rows, by the ids of ladders.
         """
-        n_people: Counter[tuple[int, int]] = Counter()
+        n_people: Counter[tuple[int, int, float]] = Counter()
+        policies = {}
         for settled in self.settled:  # many rounds share a policy, which is evaluated once
-            n_people[id(settled.ladder), settled.rung] += settled.n_people
-        ladders = {id(settled.ladder): settled.ladder for settled in self.settled}
+            policy = settled.policy
+            key = id(policy.ladder), policy.rung, policy.ramp
+            n_people[key] += settled.n_people
+            policies[key] = policy
         total = np.zeros(n_rows)
-        for (key, rung), n in n_people.items():
-            total += n * ladders[key].policy(located[key], rung)
+        for key, n in n_people.items():
+            total += n * policies[key].probability(located[key[0]])
         return total
 
     def _leave_out_old_rounds(self) -> None:
@@ -606,6 +865,9 @@ class Engine:
         """Take in new outcomes of rows, or corrected ones, and test what is complete."""
         if correcting and self._tested(self.rows["round"][rows]).any():
             self.restart("correction")
+        if not correcting:
+            arrived = self.rows["round"][rows[self.rows["outcome"][rows] >= 0]]
+            self.delay = max(self.delay, self.n_rounds - int(arrived.min(initial=self.n_rounds)))
         self.catch_up()
 
     def _tested(self, rounds: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -679,19 +941,37 @@ class Engine:
         if self.last_batch is not None and self.last_batch.number == waiting.number:
             self.last_batch.take_positions(waiting.bets)
         self._settle(waiting)
-        outcome, policy = self._outcomes(waiting), waiting.policy
+        outcome, policy, stage = self._outcomes(waiting), waiting.policy, self.stage
+        took, accepted = outcome != NOT_TAKEN, waiting.accepted
+        allowed = self.rules.noise.recorded_fdr(self.rules.alpha)
         if policy.certified and waiting.bets:  # a policy of this stage
-            allowed = self.rules.noise.recorded_fdr(self.rules.alpha)
-            self.stage.monitor = self.stage.monitor or DriftMonitor(allowed)
-            self.stage.monitor.add(outcome != 1)
-        bad = np.zeros(waiting.accepted.size)
-        bad[waiting.accepted] = self.rules.noise.badness(outcome != 1)
-        applicants = waiting.p, waiting.accepted, bad
+            stage.monitor = stage.monitor or DriftMonitor(allowed)
+            stage.monitor.add(outcome[took] != 1)
+        counted, bad = accepted.copy(), np.zeros(accepted.size)
+        counted[accepted] = took
+        if waiting.incumbent is not None and waiting.number >= stage.began:
+            stage.mirror = stage.mirror or MirrorTest(allowed)
+            bad[accepted] = outcome == 0  # what is not known counts as good here
+            stage.mirror.add(
+                waiting.incumbent.astype(np.float64),
+                waiting.p,
+                counted,
+                bad,
+                ratio_bound=policy.ratio_of_incumbent(),
+            )
+        bad[accepted] = self.rules.noise.badness(outcome != 1)
         for bet in waiting.bets:
             if bet.positions is None:  # no bets
                 continue
-            deployed = policy.rung if bet.ladder is policy.ladder else None
-            bet.ladder.test(bet.positions, *applicants, deployed=deployed, use=bet.use)
+            bet.ladder.test(
+                bet.positions,
+                waiting.p,
+                counted,
+                bad,
+                deployed=policy.rung_on(bet.ladder),
+                use=bet.use,
+                ramp=policy.ramp,
+            )
 
     def _has_drifted(self) -> bool:
         """Return whether the outcomes of certified rounds speak against their certificates."""
@@ -726,6 +1006,8 @@ class Engine:
         group: Any,
         group_mode: str,
         delta: float,
+        n_incumbent: int | None = None,
+        n_barred: int = 0,
     ) -> CertifiedRound:
         """Return the record of a round that is about to be logged."""
         ladder, rung = policy.ladder, policy.rung
@@ -736,10 +1018,16 @@ class Engine:
         # Without ids: records are kept after applicants are erased.
         waits = bool(awaited.size) and (self.is_held_up or not self.n_tested)
         barred = _unreachable(ladder.floor.strategy, X, score, ~sure)
+        notes = [*ladder.ranking.notes, *policy.notes]
+        if rules.patience is not None and rules.patience <= self.delay:
+            facts = {"patience": rules.patience, "delay": self.delay}
+            notes.append(Note("patience_short", facts))
+        if barred is not None:
+            notes.append(barred)
         return CertifiedRound(
             round=t,
             group=group,
-            status="certified" if policy.certified else "pilot",
+            status=policy.status,
             n_people=int(accepted.size),
             n_accepted=int(accepted.sum()),
             ladder=self.ladders.index(ladder),
@@ -757,7 +1045,7 @@ class Engine:
             estimated_fdr=policy.estimated_fdr,
             alpha=rules.alpha,
             delta=delta,
-            notes=ladder.ranking.notes if barred is None else (*ladder.ranking.notes, barred),
+            notes=tuple(notes),
             group_mode=group_mode,
             n_unreachable=0 if barred is None else barred.facts["n_barred"],
             n_tested=self.n_tested,
@@ -767,6 +1055,10 @@ class Engine:
             awaited_round=number if waits else 0,
             n_awaited=int(awaited.size) if waits else 0,
             curve=self._curve(bets),
+            kind=policy.kind,
+            ramp=policy.ramp,
+            n_incumbent=n_incumbent,
+            n_barred=n_barred,
         )
 
     def _curve(self, bets: list[LadderBets]) -> tuple[CurvePoint, ...]:
@@ -774,22 +1066,28 @@ class Engine:
         estimates, rules = self.estimates, self.rules
         if estimates.settled.size < ENOUGH:
             return ()
-        fdr = np.array([estimates.fdr(rows) for rows in self.stage.ladder_rows])
-        worth = np.array([estimates.worth(rows, rules.utility) for rows in self.stage.ladder_rows])
+        fdr = np.concatenate([estimates.fdr(rows) for rows in self.stage.ladder_rows])
+        worth = np.concatenate(
+            [estimates.worth(rows, rules.utility) for rows in self.stage.ladder_rows]
+        )
+        shares = np.concatenate([bet.ladder.grid for bet in bets])
         points = []
         for k, bound in enumerate((rules.alpha, *rules.other_bounds)):
-            allowed = np.array([bet.ladder.tests[k].certified(bet.ladder.level) for bet in bets])
+            allowed = np.concatenate(
+                [bet.ladder.tests[k].certified(bet.ladder.level) for bet in bets]
+            )
             certified = bool(allowed.any())
             if not certified:  # rungs that look allowed, and that outcomes say something about
-                seen = np.array([(bet.use[0] | bet.use[k]).any(axis=0) for bet in bets])
+                seen = np.concatenate([(bet.use[0] | bet.use[k]).any(axis=0) for bet in bets])
                 allowed = seen & (fdr <= bound)
             if not allowed.any():
                 points.append(CurvePoint(bound, 0.0, 0.0, float("nan"), False))
                 continue
-            best = np.unravel_index(np.argmax(np.where(allowed, worth, -np.inf)), worth.shape)
-            share = bets[best[0]].ladder.grid[best[1]]
+            best = int(np.argmax(np.where(allowed, worth, -np.inf)))
             points.append(
-                CurvePoint(bound, float(share), float(worth[best]), float(fdr[best]), certified)
+                CurvePoint(
+                    bound, float(shares[best]), float(worth[best]), float(fdr[best]), certified
+                )
             )
         return tuple(sorted(points, key=lambda point: point.bound))
 

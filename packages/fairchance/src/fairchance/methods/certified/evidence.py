@@ -17,6 +17,14 @@ fixed before the round. So the mean wealth of gamblers who differ in W and λ is
 from 1 as well, and the best of them need not be known. A small W bets boldly where the deployed
 policy covers π well; a large W leaves less uncovered where it does not, as when an older ladder is
 deployed and the wide rungs of a newer one are tested.
+
+**Take-up.** T is 1 if an applicant takes the loan, else 0, and mistakes count among loans taken:
+FDR(π) = E[π·T·1{bad}] / E[π·T]. Then Z = A·w·T·(α − 1{bad}) − rem·(1 − α). Given x, T and the
+outcome only the coin is random, and E[Z] = w·p·T·(α − 1{bad}) − rem·(1 − α) ≤ π·T·(α − 1{bad}),
+because T·(α − 1{bad}) ≥ −(1 − α). So all of the above holds, and T may depend on the outcome.
+
+**The lender's own decision** d may be part of x. What is done is a coin with probability
+p = (1 − r)·d + r·π(x, d), r being the ramp; p is the logged probability, and nothing else changes.
 """
 
 from __future__ import annotations
@@ -34,6 +42,7 @@ __all__ = [
     "BETS",
     "RATIO_CAPS",
     "DriftMonitor",
+    "MirrorTest",
     "Wealth",
     "ladder_grid",
     "log_growth",
@@ -193,6 +202,56 @@ def log_growth(z: Floats, shares: Floats) -> Floats:
 
 
 _DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
+
+
+@saved
+class MirrorTest:
+    """Evidence that a fixed policy π breaks α, with the bets of ``Wealth`` turned round.
+
+    Z' = A·w·T·(1{bad} − α) − rem·α has E[Z'] ≤ E[π·T·(1{bad} − α)] ≤ 0 if FDR(π) ≤ α, because
+    T·(1{bad} − α) ≥ −α. So wealth reaches 1/δ with probability at most δ then. Outcomes that are
+    not known have to count as good.
+
+    Parameters
+    ----------
+    alpha
+        α.
+
+    Examples
+    --------
+    >>> mirror, everyone = MirrorTest(0.15), np.ones(100)
+    >>> for _ in range(3):
+    ...     mirror.add(everyone, everyone, everyone > 0, np.arange(100) < 30, ratio_bound=1.0)
+    >>> bool(mirror.log_wealth() > np.log(20))
+    True
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+        self._log = np.zeros(len(_DRIFT_BETS))
+        self._best = 0.0
+
+    def add(
+        self,
+        pi: Floats,
+        p: Floats,
+        accepted: NDArray[np.bool_],
+        bad: NDArray[Any],
+        *,
+        ratio_bound: float,
+    ) -> None:
+        """Take in a round; ``accepted`` took the loan, ``ratio_bound`` bounds w + rem."""
+        policy, cap = pi[:, None], RATIO_CAPS[0]
+        z = weights(policy, p, accepted, cap) * (bad[:, None] - self.alpha)
+        z -= self.alpha * uncovered(policy, p, cap)
+        bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / (self.alpha * ratio_bound))
+        self._log = self._log + log_growth(z, bets[:, None])[:, 0]
+        mixed = float(np.logaddexp.reduce(self._log) - np.log(self._log.size))
+        self._best = max(self._best, mixed)
+
+    def log_wealth(self) -> float:
+        """Return the largest log of the gamblers' mean wealth so far."""
+        return self._best
 
 
 @saved

@@ -4,6 +4,11 @@ Rung j accepts the best share q_j of applicants for sure and has a soft edge bel
 give every applicant a chance on top. Rungs are certified outwards from a start: a rung counts only
 if all rungs between it and the start do. So the first rung that breaks the bound stops the walk,
 and only one test in a walk can go wrong.
+
+If the lender has a process of its own, whose decision on an applicant is d, there are two kinds of
+ladder on a ranking. ``own`` rungs do not use d. ``union`` rungs accept with max(d, own_j): all
+applicants that the lender accepts, and our best besides. Before them comes π = d, the lender's own
+policy, without edge or floor.
 """
 
 from __future__ import annotations
@@ -146,25 +151,51 @@ class Positions:
     barred
         Which applicants may not be explored, so that they are accepted for sure or not at all; None
         if the strategy has no limits.
+    incumbent
+        d, the lender's own decision; None if the lender has no process.
     """
 
     rank: Floats
     chance: Floats
     barred: NDArray[np.bool_] | None = None
+    incumbent: NDArray[np.bool_] | None = None
 
     def __getitem__(self, rows: Any) -> Positions:
         barred = None if self.barred is None else self.barred[rows]
-        return Positions(self.rank[rows], self.chance[rows], barred)
+        incumbent = None if self.incumbent is None else self.incumbent[rows]
+        return Positions(self.rank[rows], self.chance[rows], barred, incumbent)
 
     def join(self, other: Positions) -> Positions:
         """Return the positions of these applicants and of others."""
-        barred = self.barred
-        if other.barred is not None:
-            before = np.zeros(self.rank.size, np.bool_) if barred is None else barred
-            barred = np.append(before, other.barred)
+
+        def joined(first: Any, second: Any) -> Any:
+            if first is None and second is None:
+                return None
+            parts = ((first, self.rank.size), (second, other.rank.size))
+            return np.concatenate([np.zeros(n, np.bool_) if a is None else a for a, n in parts])
+
         return Positions(
-            np.append(self.rank, other.rank), np.append(self.chance, other.chance), barred
+            np.append(self.rank, other.rank),
+            np.append(self.chance, other.chance),
+            joined(self.barred, other.barred),
+            joined(self.incumbent, other.incumbent),
         )
+
+    def beside(self, incumbent: Any, barred: Any) -> Positions:
+        """Return the same positions next to the lender's decisions.
+
+        Applicants whom the lender bars come after all others, so that no rung accepts them.
+        """
+        rank, chance = self.rank, self.chance
+        if barred is not None:
+            rank, chance = np.where(barred, np.inf, rank), np.where(barred, 0.0, chance)
+        return Positions(rank, chance, self.barred, incumbent)
+
+    @property
+    def accepted_by_lender(self) -> NDArray[np.bool_]:
+        """Which applicants the lender accepts; none without a process."""
+        none = np.zeros(self.rank.size, np.bool_)
+        return none if self.incumbent is None else self.incumbent
 
 
 @saved
@@ -233,6 +264,9 @@ class Ladder:
     others
         Tests of bounds other than α, on the same rounds. Each spends the level of this ladder by
         itself: what it certifies has the same confidence, alone. No decision depends on them.
+    union
+        Whether rungs also accept all applicants that the lender accepts; the first rung is then
+        the lender's own policy, with q = 0.
     """
 
     ranking: Ranking
@@ -243,12 +277,15 @@ class Ladder:
     frozen: int
     alpha: float
     most_bad: float = 1.0
-    grid: Floats = field(default_factory=ladder_grid)
+    union: bool = False
+    grid: Floats = field(init=False)
     wealth: Wealth = field(init=False)
     n_tested: int = 0
     others: tuple[BoundTest, ...] = ()
 
     def __post_init__(self) -> None:
+        grid = ladder_grid()
+        self.grid = np.append(0.0, grid) if self.union else grid
         self.wealth = Wealth.start(self.alpha, self.grid.size, self.most_bad)
 
     def untested(self) -> Ladder:
@@ -262,7 +299,7 @@ class Ladder:
             self.frozen,
             self.alpha,
             self.most_bad,
-            self.grid,
+            self.union,
         )
 
     @property
@@ -285,28 +322,38 @@ class Ladder:
     def policies(self, at: Positions, rungs: Any = slice(None)) -> Floats:
         """Return the probabilities of acceptance under some rungs, shape (applicants, rungs)."""
         q = np.atleast_1d(self.grid[rungs])
-        soft = soft_edge(at.rank[:, None], q, self.tau)
+        pi = soft_edge(at.rank[:, None], q, self.tau)
         if at.barred is not None:
-            soft[at.barred[:, None] & (at.rank[:, None] > q)] = 0.0
-        if not self.floor.scale.any():
-            return soft
-        return np.asarray(soft + at.chance[:, None] * (1 - soft))
+            pi[at.barred[:, None] & (at.rank[:, None] > q)] = 0.0
+        if self.floor.scale.any():
+            pi += at.chance[:, None] * (1 - pi)
+        if self.union:
+            pi[:, q == 0] = 0.0  # the lender's own policy has neither edge nor floor
+            pi[at.accepted_by_lender] = 1.0
+        return pi
 
     def policy(self, at: Positions, rung: int) -> Floats:
         """Return the probability of acceptance of each applicant under one rung."""
         return np.asarray(self.policies(at, rung)[:, 0])
 
-    def ratio_bounds(self, deployed: int | None) -> Floats:
-        """Return a bound on w + rem per cap and rung, given the deployed rung of this ladder.
+    def ratio_bounds(self, deployed: int | None, ramp: float = 1.0) -> Floats:
+        """Return a bound on w + rem per cap and rung.
 
-        ``deployed`` is None if a rung of another ladder is deployed. A barred applicant may have
-        π = 1 and p = 0. Then there is no ratio, and the bound covers rem = 1.
+        ``deployed`` is a rung of this ladder that the deployed policy contains, so that p ≥ r·π for
+        it; None if there is none. A barred applicant may have π = 1 and p = 0. Then there is no
+        ratio, and the bound covers rem = 1.
         """
         caps = np.array(RATIO_CAPS)[:, None]
+        if ramp == 0:  # p = d: an applicant is covered with p = 1, or uncovered
+            return np.ones((caps.size, self.grid.size))
         if deployed is None:
             return np.tile(caps + 1, self.grid.size)
         steps = np.maximum(0.0, self.grid - self.grid[deployed]) / self.tau
-        ratio = np.exp(np.minimum(steps, 50.0))
+        ratio = np.exp(np.minimum(steps, 50.0)) / ramp
+        if self.union:
+            ratio[0] = 1.0  # each union rung accepts for sure whom the lender accepts
+            if deployed == 0:
+                ratio[1:] = np.inf  # the lender's policy has no edge
         return np.where(ratio <= caps, ratio, caps + 1)
 
     def worth_betting(self, at: Positions, p: Floats, fdr: Floats) -> NDArray[np.bool_]:
@@ -340,13 +387,16 @@ class Ladder:
         *,
         deployed: int | None,
         use: NDArray[np.bool_],
+        ramp: float = 1.0,
     ) -> None:
         """Test the rungs on a round.
 
-        ``deployed`` is None if a rung of another ladder was deployed. ``use`` are the rungs to bet
-        on, chosen before the round: for all bounds and caps, or for each.
+        ``accepted`` are the applicants who were accepted and took the loan: Z of an applicant who
+        did not take it is −rem·(1 − α). ``deployed`` and ``ramp`` are as in ``ratio_bounds``.
+        ``use`` are the rungs to bet on, chosen before the round: for all bounds and caps, or for
+        each.
         """
-        tests, ratio_bound = self.tests, self.ratio_bounds(deployed)
+        tests, ratio_bound = self.tests, self.ratio_bounds(deployed, ramp)
         use = np.broadcast_to(use, (len(tests), *ratio_bound.shape))
         shares = np.array([test.wealth.shares(ratio_bound) for test in tests]) * use[:, :, None]
         rungs = np.flatnonzero(use.any(axis=(0, 1)))
@@ -437,6 +487,7 @@ class LadderRows:
     def extend(self, at: Positions) -> None:
         """Append applicants."""
         grid, tau, rank = self.ladder.grid, self.ladder.tau, at.rank
+        grid = grid[1:] if self.ladder.union else grid
         cell = np.searchsorted(grid, rank)
         before = grid[np.maximum(cell - 1, 0)]
         tails = np.exp(np.minimum(0.0, (before - rank) / tau))
@@ -453,8 +504,15 @@ class LadderRows:
 
     def sums(self, worth: Floats, rows: Any = slice(None)) -> Floats:
         """Return Σ worth·π for every rung, over some of the applicants."""
-        grid, chance = self.ladder.grid, self.at.chance[rows]
-        cells, by_floor = self._cells[rows], float(worth @ chance)
+        if not self.ladder.union:
+            return self._own_sums(self.ladder.grid, worth, rows)
+        by_lender = self.at.accepted_by_lender[rows]
+        own = self._own_sums(self.ladder.grid[1:], np.where(by_lender, 0.0, worth), rows)
+        return np.asarray(np.append(0.0, own) + worth[by_lender].sum())
+
+    def _own_sums(self, grid: Floats, worth: Floats, rows: Any) -> Floats:
+        chance, cells = self.at.chance[rows], self._cells[rows]
+        by_floor = float(worth @ chance)
         worth = worth * (1 - chance)
         inside = np.bincount(cells, worth, grid.size + 1)
         beyond = np.bincount(cells, worth * self._tails[rows], grid.size + 1)

@@ -19,7 +19,7 @@ from fairchance.methods.certified.ladder import LadderRows
 from fairchance.methods.certified.ranking import Ranking
 from fairchance.people.store import ApplicantRows
 
-__all__ = ["ENOUGH", "OUTER", "Pilot", "RungEstimates"]
+__all__ = ["ENOUGH", "OUTER", "BesidePilot", "Pilot", "RungEstimates"]
 
 Floats = NDArray[np.float64]
 
@@ -32,6 +32,8 @@ _BRAKE = 0.9  # of α: the largest estimated FDR of a pilot
 ENOUGH = 30  # outcomes before a pilot's estimate means anything
 _TRUST = 100  # outcomes since a freeze at which they count as much as all before
 _CHUNK = 10_000  # applicants whose table of policies is in memory at a time
+_EXPLORED = 0.04  # of the share that the lender accepts: what the first pilot beside it explores
+_COST = 0.03  # of what the lender's policy earns: the most that exploration may seem to cost
 _GROWTH_ROUNDS = 12  # rounds whose evidence chooses the start of a walk
 
 
@@ -49,7 +51,7 @@ class RungEstimates:
         Our own accepted applicants; the column ``p_sum`` is Σ n_i·p_i over the rounds i in the
         tests.
     settled
-        Positions of those who are in the tests.
+        Positions of those who are in the tests and took the loan.
     last_round
         The last round in the tests.
     n_people
@@ -58,6 +60,8 @@ class RungEstimates:
         The largest share that one of these rounds accepted for sure.
     noise
         How often outcomes are recorded wrongly.
+    explored
+        The largest share of a settled pilot beside the lender's policy.
     """
 
     rows: ApplicantRows
@@ -66,6 +70,7 @@ class RungEstimates:
     n_people: int
     widest: float
     noise: OutcomeNoise
+    explored: float = 0.0
 
     def weights(self, rows: NDArray[np.intp]) -> Floats:
         """Return one over the mean probability of acceptance."""
@@ -91,9 +96,16 @@ class RungEstimates:
         gain = utility.expected(1.0, outcomes) - utility.expected(0.0, outcomes)
         return np.asarray((gain[0] * bad + gain[1] * (accepted - bad)) / max(1, self.n_people))
 
-    def mistakes(self, ladder_rows: LadderRows, rung: int, since: int = 0) -> tuple[float, float]:
-        """Return the estimated FDR of a rung and its standard error, from rounds since one."""
+    def mistakes(
+        self, ladder_rows: LadderRows, rung: int, since: int = 0, *, beyond: bool = False
+    ) -> tuple[float, float]:
+        """Return the estimated FDR of a rung and its standard error, from rounds since one.
+
+        ``beyond`` leaves out applicants that the lender accepts.
+        """
         rows = self.settled[self.rows["round"][self.settled] >= since]
+        if beyond:
+            rows = rows[~ladder_rows.at.accepted_by_lender[rows]]
         if rows.size == 0:
             return float("nan"), float("inf")
         pi = ladder_rows.ladder.policy(ladder_rows.at[rows], rung) * self.weights(rows)
@@ -179,3 +191,60 @@ class Pilot:
         fresh, _ = estimates.mistakes(ladder_rows, rung, since)
         weight = new / (new + _TRUST)
         return weight * fresh + (1 - weight) * share, error
+
+
+@saved
+@dataclass
+class BesidePilot:
+    """How far a pilot beside the lender's own policy explores applicants whom the lender rejects.
+
+    The pilot accepts everyone whom the lender accepts, so it costs what exploration costs and not
+    the business.
+
+    Attributes
+    ----------
+    share
+        The expected share of all applicants that it explores.
+    """
+
+    share: float
+
+    @staticmethod
+    def start(accepted: float) -> BesidePilot:
+        """Return the first pilot; ``accepted`` is the share that the lender accepts."""
+        return BesidePilot(_EXPLORED * accepted)
+
+    def rung(
+        self,
+        ladder_rows: LadderRows,
+        reach: Floats,
+        estimates: RungEstimates,
+        utility: Utility,
+        alpha: float,
+    ) -> tuple[int, float]:
+        """Return the rung of a union ladder to try, and the share that the pilot has then.
+
+        ``reach`` is the share of applicants that each rung explores. The pilot moves outwards if
+        exploring looks profitable, and inwards while exploring looks dearer than it may be.
+        """
+        share = self.share
+        rung = _rung_at(reach, share)
+        if estimates.settled.size < ENOUGH:
+            return rung, share
+        worth = estimates.worth(ladder_rows, utility)
+        explored, error = estimates.mistakes(ladder_rows, rung, beyond=True)
+        outcomes = np.array([0.0, 1.0])
+        loss, gain = utility.expected(1.0, outcomes) - utility.expected(0.0, outcomes)
+        even = gain / (gain - loss) if gain > loss else 0.0
+        total = estimates.mistakes(ladder_rows, rung)[0]
+        if explored + _SAFE * error <= even and total <= alpha and share <= estimates.explored:
+            share = _STEP * share
+            rung = _rung_at(reach, share)
+        while rung > 1 and worth[rung] < worth[0] - _COST * abs(worth[0]):
+            rung -= 1
+        return rung, min(share, max(float(reach[rung]), self.share / _STEP))
+
+
+def _rung_at(reach: Floats, share: float) -> int:
+    """Return the widest rung that explores at most a share, but not the lender's own policy."""
+    return max(1, int(np.searchsorted(reach, share, side="right")) - 1)

@@ -16,6 +16,7 @@ from fairchance.learners.wrap import fit_likelihood
 from fairchance.people.columns import Expansion
 from fairchance.people.intake import History
 from fairchance.people.likelihoods import Likelihood
+from fairchance.people.store import NOT_TAKEN
 
 __all__ = ["PastApplicants", "Ranking", "learn_ranking"]
 
@@ -124,6 +125,9 @@ class PastApplicants:
         self.group, self.rejected_group = history.group[accepted], history.group[~accepted]
         self.bits, self.rejected_bits = history.bits[accepted], history.bits[~accepted]
         self.outcome = history.outcome
+        # Applicants who did not take the loan have no outcome to learn from.
+        took = self.outcome != NOT_TAKEN
+        self._keep(took, np.ones(len(self.rejected_X), np.bool_))
 
     def of_group(self, z: int) -> PastApplicants:
         """Return the applicants of one group, or all of them if the group has too few outcomes."""

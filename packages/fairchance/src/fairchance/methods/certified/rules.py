@@ -36,6 +36,8 @@ FIXED = (
     "ranks",
     "certify",
     "floor",
+    "handover",
+    "evidence",
     "strategy",
     "maturity",
     "patience",
@@ -141,6 +143,8 @@ def check_certified_settings(classifier: Any) -> None:
     for name, allowed in (
         ("ranks", ("overall", "within_group")),
         ("certify", ("overall", "per_group")),
+        ("handover", ("automatic", "by hand")),
+        ("evidence", ("rounds", "history")),
     ):
         if getattr(classifier, name) not in allowed:
             raise InputError(f"{name} must be one of {allowed}, got {getattr(classifier, name)!r}.")
