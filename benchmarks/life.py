@@ -4,7 +4,7 @@
 three years of monthly rounds after a history. In the history and in every round the lender has a
 process of its own, the past d; some applicants do not take the loan; bad outcomes arrive before
 good ones. The policy of each round is judged on all applicants of the data set, among loans taken.
-Options with several values are combined; ``--take-up none life`` and ``--delay equal life`` are
+Options with several values are combined; ``--take-up none equal`` and ``--delay equal life`` are
 compared with each other. Each run is appended to a file, and a repeated command continues where the
 last one stopped.
 """
@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import subprocess
 import sys
 import time
 import warnings
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
@@ -49,11 +51,10 @@ Row = dict[str, Any]
 SEED = 57_000  # for figures that are quoted; develop with another --first-seed
 ROUNDS, YEAR = 36, 12
 TAKE_UP, TAKE_UP_ODDS = 0.75, (0.8 / 0.2) / (0.6 / 0.4)  # mean, and odds of good ones against bad
-PAST_FDR = {"fdr .10": 0.10, "fdr .14": 0.14, "fdr .22": 0.22}
+PAST_FDR = {".10": 0.10, ".14": 0.14, ".22": 0.22}
 PASTS = (*PAST_FDR, "human", "outcome", "none")
 HUMAN_FDR = 0.14  # a human accepts as many as the score cut of this FDR
 RAMPS = {"shadow-year": 0.0, "ramp-year": 0.05}  # in the first year; then 1
-STATUSES = ("shadow", "incumbent", "pilot", "certified")
 N_PROBE = 500  # applicants whose probabilities tell policies apart
 
 
@@ -67,7 +68,7 @@ class Life:
         A data set of ``benchmarks certified``.
     past
         The lender's own policy d: a logistic score, learned from all applicants, with the cut that
-        has a given FDR among loans taken; ``human``, the same score with noise as large as its
+        has a given FDR among loans taken; ``human``, the same score with noise half as large as its
         spread; ``outcome``, which accepts .9 of the good and .1 of the bad applicants; or ``none``:
         nobody was accepted in the history, and there is no d.
     method
@@ -78,8 +79,8 @@ class Life:
         ``life``: bad outcomes are known 3 to 9 rounds after the decision, good ones 12. ``equal``:
         all of them 12. ``none``: all of them in the next round.
     take_up
-        ``life``: 25 % of all applicants would not take a loan, more of the bad ones. ``none``: all
-        would take it.
+        ``life``: 25 % of all applicants would not take a loan, more of the bad ones. ``equal``:
+        25 % of the good and of the bad ones would not. ``none``: all of them would take it.
     ramp
         A number, or a name of ``RAMPS``.
     evidence
@@ -183,13 +184,16 @@ class World:
         order, taking, waiting, deciding = map(
             np.random.default_rng, np.random.SeedSequence(life.seed).spawn(4)
         )
-        n, self.taken = len(people), np.ones(len(people), np.bool_)
-        if life.take_up == "life":
-            rates = np.array(take_up_rates(self.good.mean()))
-            self.taken = taking.random(n) < rates[self.good.astype(int)]
-        early = waiting.integers(3, 10, n)
-        late = {"none": np.ones(n, int), "equal": np.full(n, 12)}
-        self.wait = late.get(life.delay, np.where(self.good, 12, early))
+        n = len(people)
+        rates = {"none": (1.0, 1.0), "equal": (TAKE_UP, TAKE_UP)}
+        rate_of = np.array(rates.get(life.take_up) or take_up_rates(self.good.mean()))
+        self.taken = taking.random(n) < rate_of[self.good.astype(int)]
+        waits = {
+            "none": 1,
+            "equal": 12,
+            "life": np.where(self.good, 12, waiting.integers(3, 10, n)),
+        }
+        self.wait = np.broadcast_to(waits[life.delay], n)
         self.past = self._past(life.past, scores(life.data)[1], deciding)
         self.ceiling = best_cut(scores(life.data)[0], self.good, self.taken)
         # Small data sets are gone through again if a life has more applicants.
@@ -206,7 +210,7 @@ class World:
             return np.asarray(luck < np.where(self.good, 0.9, 0.1))
         if past == "human":
             share = widest_cut(score, self.good, self.taken, HUMAN_FDR).mean()
-            noisy = score + score.std() * noise
+            noisy = score + 0.5 * score.std() * noise
             return np.asarray(noisy > np.quantile(noisy, 1 - share))
         return widest_cut(score, self.good, self.taken, PAST_FDR[past])
 
@@ -248,17 +252,19 @@ class Judge:
         p = classifier.acceptance_probability(self.world.X.iloc[rows], **d)
         return np.asarray(p, np.float64)
 
-    def note_rankings(self, classifier: Any) -> None:
-        """Note what the best cut of each new ranking earns, as a share of the ceiling."""
-        for engine in getattr(classifier, "_engines", ()):
-            for ladder in engine.ladders:
-                if id(ladder.ranking) in self.rankings:
-                    continue
-                X, group = classifier._intake.for_scoring(classifier, self.world.X, None, True)
-                score = ladder.ranking.score(X, group)
-                worth = best_cut(score, self.world.good, self.world.taken) / self.world.ceiling
-                about = {"round": int(ladder.frozen), "worth": worth}
-                self.rankings[id(ladder.ranking)] = ladder.ranking, about
+    def look_at_ladders(self, classifier: Any) -> bool:
+        """Note what the best cut of each new ranking earns, and return if a rung is certified."""
+        engines = getattr(classifier, "_engines", ())
+        ladders = [ladder for engine in engines for ladder in engine.ladders]
+        for ladder in ladders:
+            if id(ladder.ranking) in self.rankings:
+                continue
+            X, group = classifier._intake.for_scoring(classifier, self.world.X, None, True)
+            score = ladder.ranking.score(X, group)
+            worth = best_cut(score, self.world.good, self.world.taken) / self.world.ceiling
+            about = {"round": int(ladder.frozen), "worth": worth}
+            self.rankings[id(ladder.ranking)] = ladder.ranking, about
+        return any(bool(ladder.certified().any()) for ladder in ladders)
 
 
 def knows_incumbent(life: Life) -> bool:
@@ -293,10 +299,10 @@ def live(life: Life) -> Row:
         cpu = time.process_time() - cpu
         for t, seconds, batch in play_rounds(classifier, life, world):
             cpu += seconds
-            judge.note_rankings(classifier)
             record = classifier.rounds_[-1]
             trace.append(
                 {
+                    "has_certificate": judge.look_at_ladders(classifier),
                     "status": getattr(batch, "status", "") or getattr(record, "status", ""),
                     "kind": getattr(record, "kind", ""),
                     "accepted": float(batch.accepted.mean()),
@@ -306,8 +312,10 @@ def live(life: Life) -> Row:
             if sys.stderr.isatty():
                 clock = f"{time.perf_counter() - start:.0f} s"
                 print(f"\r{life}, seed {life.seed}: round {t}, {clock} ", end="", file=sys.stderr)
-        messages = sorted({str(warning.message) for warning in caught})
+        # Messages that differ only in numbers and ids are counted together.
+        messages = sorted({re.sub(r"\d[\d,.]*", "…", str(entry.message)) for entry in caught})
     return {name: [entry[name] for entry in trace] for name in trace[0]} | {
+        "life": asdict(life),
         "past_rates": world.rates(world.past.astype(float)),
         "ceiling": world.ceiling,
         "take_up_rate": float(world.taken.mean()),
@@ -362,24 +370,27 @@ def by_year(values: Iterable[Any]) -> NDArray[Any]:
 
 
 def first_certificate(row: Row) -> int:
-    """Return the first certified round, or the number after the last round if there is none."""
+    """Return the first round that began with a certificate, deployed or not; 37 if none did."""
+    return [*row["has_certificate"], True].index(True) + 1
+
+
+def first_certified(row: Row) -> int:
+    """Return the first certified round; 37 if there is none."""
     return [*row["status"], "certified"].index("certified") + 1
 
 
-def firsts(rows: list[Row]) -> str:
-    """Return the mean, the last and the number of missing first certificates."""
-    first = np.array([first_certificate(row) for row in rows])
-    never = int(np.sum(first > ROUNDS))
-    if never == len(rows):
-        return f"never in {never} runs"
-    known = first[first <= ROUNDS]
-    return f"round {known.mean():.1f} (last {known.max()}), never in {never} of {len(rows)} runs"
+def firsts(first: Iterable[int]) -> str:
+    """Return the mean and the last of first rounds, and how many there are not."""
+    rounds = np.array(list(first))
+    known = rounds[rounds <= ROUNDS]
+    mean_and_last = f"round {known.mean():.1f} (last {known.max()}), " if known.size else ""
+    return f"{mean_and_last}never in {rounds.size - known.size} of {rounds.size} runs"
 
 
 def versus_past(row: Row) -> Floats:
     """Return earned against d for years 1, 2 and 3, and in total by the end of year 2."""
     earned, past = by_year(row["earned"]).mean(axis=1), row["past_rates"]["earned"]
-    return np.append(earned, earned[:2].mean()) / (past or np.nan)
+    return np.append(earned, earned[:2].mean()) / (past if past > 0 else np.nan)
 
 
 def broken_rounds(row: Row) -> Bools:
@@ -389,51 +400,50 @@ def broken_rounds(row: Row) -> Bools:
 
 def print_life(life: Life, rows: list[Row]) -> None:
     """Print the results of the runs of one kind."""
-    past = {
-        name: np.mean([row["past_rates"][name] for row in rows]) for name in rows[0]["past_rates"]
-    }
-    everyone = " (accepts everybody)" if past["share"] == 1 else ""
+    past = pd.DataFrame([row["past_rates"] for row in rows]).mean()
     most, take_up = (np.mean([row[name] for row in rows]) for name in ("ceiling", "take_up_rate"))
+    everyone = " (everybody, whose FDR is lower)" if past["share"] == 1 else ""
     print(
-        f"\n{life}, {len(rows)} runs: take-up {take_up:.3f}, "
-        f"past accepts {past['share']:.1%}{everyone}, FDR {past['fdr']:.3f}"
+        f"\n{life}, {len(rows)} runs: take-up {take_up:.3f}, past accepts {past['share']:.1%}"
+        f"{everyone}, FDR {past['fdr']:.3f}"
     )
-    years = {
+    ratios = np.array([versus_past(row) for row in rows])
+    shares = np.array([by_year(row["earned"]).mean(axis=1) / row["ceiling"] for row in rows])
+    years: dict[str, list[str]] = {
         "earned per applicant by the past": [f"{past['earned']:.2f}"] * 3,
-        "by us": [f"{x:.2f}" for x in np.mean([by_year(r["earned"]) for r in rows], axis=(0, 2))],
-        "by the ceiling": [f"{most:.2f}"] * 3,
+        "  by us": of_years([by_year(row["earned"]) for row in rows], 2),
+        "  by the ceiling": [f"{most:.2f}"] * 3,
+        "us / past": [mean(list(column)) for column in ratios.T[:3]],
+        "us / ceiling": [mean(list(column)) for column in shares.T],
+        "accepted": of_years([by_year(row["share"]) for row in rows], 3),
+        "FDR among loans taken": of_years([by_year(row["fdr"]) for row in rows], 3),
     }
-    if past["earned"]:
-        ratios = np.array([versus_past(row) for row in rows])
-        years["us / past"] = [mean(list(column)) for column in ratios.T[:3]]
-    shares = [by_year(np.array(r["earned"]) / r["ceiling"]).mean(axis=1) for r in rows]
-    years["us / ceiling"] = [mean(list(column)) for column in np.array(shares).T]
-    for name, text in (("share", "accepted"), ("fdr", "FDR among loans taken")):
-        values = np.mean([by_year(row[name]) for row in rows], axis=(0, 2))
-        years[text] = [f"{x:.3f}" for x in values]
     statuses = Counter(status for row in rows for status in row["status"])
-    for status in (*STATUSES, *sorted(statuses.keys() - {*STATUSES})):
-        if statuses[status]:
-            counts = np.mean([by_year(row["status"]) == status for row in rows], axis=(0, 2)) * YEAR
-            years[f"rounds {status or 'without a status'}"] = [f"{x:.1f}" for x in counts]
-    kinds = Counter(kind for row in rows for kind in row["kind"])
-    lines = {text: "".join(f"{value:>16s}" for value in values) for text, values in years.items()}
-    if past["earned"]:
-        lines["total by the end of year 2 / past"] = f"{mean(list(ratios[:, 3])):>16s}"
+    for status in statuses:
+        counts = [YEAR * (by_year(row["status"]) == status) for row in rows]
+        years[f"rounds {status or 'without a status'}"] = of_years(counts, 1)
     broken = [broken_rounds(row) for row in rows]
+    kinds = Counter(kind for row in rows for kind in row["kind"] if kind)
+    lines = {text: "".join(f"{value:>16s}" for value in values) for text, values in years.items()}
     lines |= {
+        "total by the end of year 2 / past": f"{mean(list(ratios[:, 3])):>16s}",
         "certified rounds that break α": f"{np.sum(broken)} of {statuses['certified']}, in "
         f"{np.any(broken, axis=1).sum()} runs",
-        "first certificate": firsts(rows),
-        "kinds of policy": ", ".join(f"{kind or '?'} {n}" for kind, n in kinds.items()),
+        "first certificate": firsts(map(first_certificate, rows)),
+        "first certified round": firsts(map(first_certified, rows)),
+        "rounds by kind of policy": ", ".join(f"{kind} {n}" for kind, n in kinds.items()),
         "rankings, share of the ceiling": rankings(rows),
         "CPU seconds a run": f"{np.mean([row['cpu'] for row in rows]):.1f}",
     }
     for text, value in lines.items():
         print(f"  {text:34s} {value}")
-    messages = Counter(message for row in rows for message in row["messages"])
-    for message, n in messages.items():
+    for message, n in Counter(message for row in rows for message in row["messages"]).items():
         print(f"  in {n} runs: {message}")
+
+
+def of_years(values: list[NDArray[Any]], digits: int) -> list[str]:
+    """Return the means by year over runs and rounds."""
+    return [f"{value:.{digits}f}" for value in np.mean(values, axis=(0, 2))]
 
 
 def rankings(rows: list[Row]) -> str:
@@ -458,10 +468,10 @@ def print_summary(kinds: dict[Life, list[Row]]) -> None:
         ratios = np.mean([versus_past(row) for row in rows], axis=0)
         broken = sum(int(broken_rounds(row).sum()) for row in rows)
         numbers = " ".join(f"{ratio:6.3f}" for ratio in ratios)
-        print(f"  {life!s:40s} {numbers}  {broken:3d}  {firsts(rows)}")
+        print(f"  {life!s:40s} {numbers}  {broken:3d}  {firsts(map(first_certificate, rows))}")
     for life, rows in kinds.items():
         full = kinds.get(replace(life, take_up="none"), [])
-        if life.take_up == "life" and full:
+        if life.take_up != "none" and full:
             late, early = (np.mean([first_certificate(r) for r in x]) for x in (rows, full))
             print(
                 f"\n{life}: first certificate in round {late:.1f}, with full take-up {early:.1f}, "
@@ -476,26 +486,36 @@ def print_summary(kinds: dict[Life, list[Row]]) -> None:
             )
 
 
+def state_of_code() -> str:
+    """Return the commit, with a checksum of what differs from it."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(Path(__file__).parent), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    changes = git("diff", "HEAD")
+    return git("describe", "--always") + (f"+{zlib.crc32(changes.encode()):08x}" if changes else "")
+
+
 def measure(lives: list[Life], out: Path, jobs: int) -> None:
     """Run the lives that are not in the file yet, append each to it, and print the results."""
-    describe = ["git", "describe", "--always", "--dirty"]
-    commit = subprocess.run(describe, capture_output=True, text=True, check=False).stdout.strip()
+    code, start = state_of_code(), time.perf_counter()
     saved = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    done = {Life(**row["life"]): row for row in saved if row["commit"] == commit}
+    done = {Life(**row["life"]): row for row in saved if row["commit"] == code}
     todo = [life for life in lives if life not in done]
-    out.parent.mkdir(parents=True, exist_ok=True)
-    start = time.perf_counter()
     print(f"{len(todo)} runs of {len(lives)} to do", file=sys.stderr, flush=True)
     runs = joblib.Parallel(jobs, return_as="generator_unordered")(
-        joblib.delayed(live_and_tell)(life) for life in todo
+        joblib.delayed(live)(life) for life in todo
     )
-    for n, (life, row) in enumerate(runs, 1):
-        done[life] = {"life": asdict(life), "commit": commit} | row
+    for n, row in enumerate(runs, 1):
+        life = Life(**row["life"])
+        done[life] = {"commit": code} | row
+        out.parent.mkdir(parents=True, exist_ok=True)
         with out.open("a") as file:
             file.write(json.dumps(done[life]) + "\n")
-        clock = f"{time.perf_counter() - start:.0f} s"
         ratios = " ".join(f"{ratio:.3f}" for ratio in versus_past(row))
         what = f"{life}, seed {life.seed}: {ratios}, first {first_certificate(row)}"
+        clock = f"{time.perf_counter() - start:.0f} s"
         print(f"\r{n} of {len(todo)} after {clock}: {what}", file=sys.stderr, flush=True)
     kinds: dict[Life, list[Row]] = defaultdict(list)
     for life in lives:
@@ -503,11 +523,6 @@ def measure(lives: list[Life], out: Path, jobs: int) -> None:
     for life, rows in kinds.items():
         print_life(life, rows)
     print_summary(kinds)
-
-
-def live_and_tell(life: Life) -> tuple[Life, Row]:
-    """Return a life with its results, which arrive in any order."""
-    return life, live(life)
 
 
 def ramp(text: str) -> str:
@@ -527,7 +542,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--batch", **several, type=int, default=[600])
     parser.add_argument("--history", **several, type=int, default=[5_000])
     parser.add_argument("--delay", **several, choices=["none", "equal", "life"], default=["life"])
-    parser.add_argument("--take-up", **several, choices=["none", "life"], default=["life"])
+    parser.add_argument("--take-up", **several, choices=["none", "equal", "life"], default=["life"])
     parser.add_argument(
         "--ramp", **several, type=ramp, default=["1"], help=f"R, {', '.join(RAMPS)}"
     )
