@@ -115,8 +115,7 @@ def _rows(entry: Entry, ladder: Ladder, tests: list[_Test]) -> tuple[dict[str, l
     log, best = np.zeros((len(RATIO_CAPS), len(BETS))), 0.0
     for test in tests:
         waiting, policy = test.waiting, test.waiting.policy
-        ratio_bounds = ladder.ratio_bounds(policy.rung_on(ladder), policy.ramp)
-        bets = ladder.wealth.shares(ratio_bounds)[:, :, rung]
+        bets = ladder.wealth.shares(policy.ratio_bounds(ladder))[:, :, rung]
         bets = bets * test.bets.use[0, :, rung, None]
         if not bets.any():
             continue

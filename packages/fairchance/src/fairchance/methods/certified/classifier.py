@@ -31,7 +31,7 @@ from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.wrap import check_keeps_nobody
 from fairchance.methods.certified.engine import ChosenPolicy, Engine, Reference
 from fairchance.methods.certified.ladder import Ladder, Positions
-from fairchance.methods.certified.ranking import PastApplicants, learn_ranking
+from fairchance.methods.certified.ranking import PastApplicants, Ranking, learn_ranking
 from fairchance.methods.certified.rules import (
     FIXED,
     Rules,
@@ -510,7 +510,8 @@ class CertifiedClassifier(DecidingClassifier):
     ) -> ChosenPolicy:
         """Freeze the rankings that are due, and return the policy of one of the engines."""
         engine, learn = self._engines[z], partial(self._newest_model, z)
-        engine.freeze_if_due(t, self._reference_of(z, beside), max(1, n_people), learn)
+        held_out = partial(self._held_out_ranks, z)
+        engine.freeze_if_due(t, self._reference_of(z, beside), max(1, n_people), learn, held_out)
         return engine.choose(beside=beside, ramp=ramp)
 
     def _record(
@@ -883,25 +884,57 @@ class CertifiedClassifier(DecidingClassifier):
             return learned
         return self._models[z]  # nothing is known that ``fit`` did not know
 
+    def _held_out_ranks(self, z: int) -> tuple[Floats, NDArray[np.int8]]:
+        """Return the ranks of the past's accepted, by models that have not seen them; outcomes."""
+        past, reference = self._past_of(z), self._reference_of(z, False)
+        ranks, outcomes = [np.empty(0)], [np.empty(0, np.int8)]
+        for fold in (0, 1):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LearningWarning)
+                other = past.fold(1 - fold)
+                model, _ = self._fitted_to(other, other.X[:0], other.outcome[:0], other.group[:0])
+            if model is None:
+                continue
+            part = past.fold(fold)
+            score = np.asarray(model.score(reference.X, reference.group), np.float64)
+            ranking = Ranking.freeze(
+                model, score, reference.group, self._intake.n_groups, within=False
+            )
+            ranks.append(ranking.rank(ranking.score(part.X, part.group), part.group))
+            outcomes.append(part.outcome)
+        return np.concatenate(ranks), np.concatenate(outcomes)
+
+    def _past_of(self, z: int) -> PastApplicants:
+        return self._history if len(self._engines) == 1 else self._history.of_group(z)
+
     def _learn(self, z: int) -> tuple[Likelihood | None, tuple[Note, ...]]:
         """Learn the ranking of one of the engines; None unless both outcomes are known."""
-        past = self._history if len(self._engines) == 1 else self._history.of_group(z)
         rows, known = self._engines[z].rows, self._engines[z].learnable_rows()
         if fits_read_groups(self):
             known = known[rows["group"][known] >= 0]
-        learned = learn_ranking(
-            past,
-            rows.X[known],
-            rows["outcome"][known],
-            rows["group"][known],
-            learner=self._learner,
-            n_groups=self._intake.n_groups,
-            expansion=self._intake.expansion,
-        )
+        own = rows.X[known], rows["outcome"][known], rows["group"][known]
+        learned = self._fitted_to(self._past_of(z), *own)
         if learned[1]:
             text = " ".join(map(note_text, learned[1]))
             warnings.warn(text, LearningWarning, stacklevel=6)
         return learned
+
+    def _fitted_to(
+        self,
+        past: PastApplicants,
+        X: Floats,
+        outcome: NDArray[np.int8],
+        group: NDArray[np.intp],
+    ) -> tuple[Likelihood | None, tuple[Note, ...]]:
+        return learn_ranking(
+            past,
+            X,
+            outcome,
+            group,
+            learner=self._learner,
+            n_groups=self._intake.n_groups,
+            expansion=self._intake.expansion,
+        )
 
     def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:
         """Return the rows of the applicants that belong to an engine."""

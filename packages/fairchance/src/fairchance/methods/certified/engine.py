@@ -19,7 +19,13 @@ from fairchance.core.limits import Limited
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy
 from fairchance.methods.algorithm1.exploration import barred_note
-from fairchance.methods.certified.evidence import RATIO_CAPS, DriftMonitor, MirrorTest, Wealth
+from fairchance.methods.certified.evidence import (
+    RATIO_CAPS,
+    DriftMonitor,
+    MirrorTest,
+    Wealth,
+    uncovered,
+)
 from fairchance.methods.certified.ladder import (
     BoundTest,
     Floor,
@@ -34,6 +40,7 @@ from fairchance.methods.certified.pilot import (
     BesidePilot,
     Pilot,
     RungEstimates,
+    expected_bad,
 )
 from fairchance.methods.certified.ranking import Groups, Ranking
 from fairchance.methods.certified.rules import Rules
@@ -137,12 +144,15 @@ class ChosenPolicy:
         least = 1 - self.ramp
         return 1 / least if least * cap >= 1 else cap + 1
 
-    def rung_on(self, ladder: Ladder) -> int | None:
-        """Return a rung of a ladder that this policy contains: p ≥ r·π; None if there is none."""
+    def ratio_bounds(self, ladder: Ladder) -> Floats:
+        """Return a bound on w + rem per cap and rung of a ladder, if this policy is deployed."""
         if ladder is self.ladder:
-            return self.rung
+            return ladder.ratio_bounds(self.rung, self.ramp)
         contained = self.kind == "union" and ladder.ranking is self.ladder.ranking
-        return self.rung - 1 if contained else None
+        if contained and not ladder.union and ladder.tau <= self.ladder.tau:
+            # The union's edge is at least as soft, so that p ≥ r·π for the same rung.
+            return ladder.ratio_bounds(self.rung - 1, self.ramp, self.ladder.tau)
+        return ladder.ratio_bounds(None, self.ramp)
 
 
 @saved
@@ -346,6 +356,8 @@ class Stage:
         The drift monitor; None before the first certified round is tested.
     freezes
         The rounds before which rankings were frozen, with the outcomes known then.
+    with_lender
+        Whether the lender decided on the first round too, so that δ is spent accordingly.
     beside
         The pilot beside the lender's own policy; None without one.
     mirror
@@ -360,6 +372,7 @@ class Stage:
     widest: float = 0.0
     monitor: DriftMonitor | None = None
     freezes: list[tuple[int, int]] = field(default_factory=list)
+    with_lender: bool = False
     beside: BesidePilot | None = None
     mirror: MirrorTest | None = None
 
@@ -472,11 +485,14 @@ class Engine:
         reference: Reference,
         n_batch: int,
         learn: Callable[[], tuple[Likelihood | None, tuple[Note, ...]]],
+        held_out: Callable[[], tuple[Floats, NDArray[np.int8]]],
     ) -> None:
         """Freeze the rankings that are due before round ``t``.
 
         ``learn`` returns a model learned from everything known now, and what its fit had to say;
         None if that is not enough, so that the first pilot has to treat all applicants alike.
+        ``held_out`` returns ranks of applicants that the past accepted, by models that have not
+        seen them, and their outcomes.
         """
         self.largest_batch = max(self.largest_batch, n_batch)
         if self._is_due(t):
@@ -485,7 +501,9 @@ class Engine:
                 if self.ladders:
                     return
                 likelihood = ConstantLikelihood(0.5)
-            self._freeze(t, reference, likelihood, notes)
+            first = not self.stage.freezes and reference.incumbent is not None
+            known = held_out() if first else None
+            self._freeze(t, reference, likelihood, notes, known)
 
     def _is_due(self, t: int) -> bool:
         done, freezes = self.stage.freezes, self.rules.freezes
@@ -509,6 +527,7 @@ class Engine:
         reference: Reference,
         likelihood: Likelihood,
         notes: tuple[Note, ...],
+        known: tuple[Floats, NDArray[np.int8]] | None = None,
     ) -> None:
         # The ladder is tested on round t and later ones only, so its ranking, floor, softness and
         # starts may depend on everything known now.
@@ -524,13 +543,17 @@ class Engine:
             stage.widest = stage.pilot.share
         if self.last_batch is None and reference.incumbent is not None:
             self.last_batch = reference.as_batch()
-        tau = edge_softness(ranking, k, rules, stage.pilot, stage.widest, self.largest_batch)
         beside = reference.incumbent is not None
-        level = rules.level(k, stage.restarts) / (2 if beside else 1)
-        for union in (False, True)[: 1 + beside]:
-            ladder = Ladder(
+        if k == 0:
+            stage.with_lender = beside
+        level = rules.level(k, stage.restarts, beside=stage.with_lender) / (2 if beside else 1)
+
+        pilot = stage.pilot
+
+        def ladder_of(softness: float, union: bool) -> Ladder:
+            return Ladder(
                 ranking,
-                tau,
+                edge_softness(ranking, k, rules, pilot, stage.widest, self.largest_batch, softness),
                 floor,
                 level,
                 ((0, 1.0),),
@@ -539,11 +562,49 @@ class Engine:
                 rules.noise.most_bad,
                 union,
             )
-            self._begin_tests(ladder)
+
+        usual = rules.softness(k)
+        kinds = [ladder_of(usual, False)]
+        if beside:
+            # The union explores, so the edge of the other kind may be as hard as it ever gets.
+            kinds = [ladder_of(rules.hardest, False), ladder_of(usual, True)]
+        growth = None
+        if known is not None:
+            growth = self._expected_growth(kinds[0], kinds[1], reference, *known)
+        for ladder in kinds:
+            self._begin_tests(ladder, growth)
         stage.freezes.append((t, self.learnable_rows().size))
 
-    def _begin_tests(self, ladder: Ladder) -> None:
-        """Add a ladder, choose where its walks start, and start its evidence."""
+    def _expected_growth(
+        self,
+        own: Ladder,
+        union: Ladder,
+        reference: Reference,
+        known_rank: Floats,
+        outcome: NDArray[np.int8],
+    ) -> Floats | None:
+        """Return how fast evidence for each own rung should grow beside the lender's first rounds.
+
+        None if the history has too few outcomes.
+        """
+        at = own.locate(reference.X, reference.group).beside(reference.incumbent, None)
+        bad, stage = expected_bad(at.rank, known_rank, outcome), self.stage
+        stage.beside = BesidePilot.start(union, at, bad, self.rules.utility)
+        if bad is None:
+            return None
+        reach = union.policies(at[~at.accepted_by_lender]).sum(axis=0) / at.rank.size
+        p = union.policy(at, stage.beside.nearest(reach))
+        pi = own.policies(at)
+        mass = pi.sum(axis=0)
+        missing = uncovered(pi, p, RATIO_CAPS[0]).sum(axis=0)
+        gap = self.rules.alpha - (bad @ pi + missing) / mass
+        return np.asarray(mass * np.maximum(gap, 0.0) ** 2)
+
+    def _begin_tests(self, ladder: Ladder, growth: Floats | None) -> None:
+        """Add a ladder, choose where its walks start, and start its evidence.
+
+        ``growth`` is how fast evidence is expected to grow, if it is known before any round.
+        """
         rules, stage = self.rules, self.stage
         ladder_rows = LadderRows(ladder, self._own_positions(ladder))
         estimates = self.estimates if stage.freezes else None
@@ -552,6 +613,8 @@ class Engine:
         def starts(bound: float) -> tuple[tuple[int, float], ...]:
             if ladder.union:
                 return ((0, 1.0),)  # the lender's own policy comes first
+            if growth is not None and growth.any():
+                return two_walks(ladder, int(np.argmax(growth)))
             if stage.pilot is None:
                 raise AssertionError("a pilot starts when the first ladder is frozen")
             return walk_starts(ladder_rows, stage.pilot, estimates, bound, covered)
@@ -685,7 +748,7 @@ class Engine:
         if rejected.mean() > 1 - _HARDLY_ANY:
             return -np.inf, self.choose_pilot()
         if stage.beside is None:
-            stage.beside = BesidePilot.start(1 - float(rejected.mean()))
+            stage.beside = BesidePilot.start(ladder_rows.ladder, at, None, self.rules.utility)
         reach = ladder_rows.ladder.policies(at[rejected]).sum(axis=0) / rejected.size
         utility, alpha = self.rules.utility, self.rules.alpha
         rung, share = stage.beside.rung(ladder_rows, reach, estimates, utility, alpha)
@@ -968,9 +1031,8 @@ class Engine:
                 waiting.p,
                 counted,
                 bad,
-                deployed=policy.rung_on(bet.ladder),
+                ratio_bounds=policy.ratio_bounds(bet.ladder),
                 use=bet.use,
-                ramp=policy.ramp,
             )
 
     def _has_drifted(self) -> bool:
@@ -1106,7 +1168,13 @@ class Engine:
 
 
 def edge_softness(
-    ranking: Ranking, number: int, rules: Rules, pilot: Pilot, widest: float, n_batch: int
+    ranking: Ranking,
+    number: int,
+    rules: Rules,
+    pilot: Pilot,
+    widest: float,
+    n_batch: int,
+    softness: float,
 ) -> float:
     """Return τ: a part of the share that the model expects to accept, at least six applicants."""
     if isinstance(ranking.likelihood, ConstantLikelihood):
@@ -1117,7 +1185,7 @@ def edge_softness(
         accept = np.clip(ranking.knee(1.25 * rules.alpha), pilot.share, 4 * pilot.share)
     else:
         accept = np.clip(ranking.knee(rules.alpha), 0.5 * widest, 6 * widest)
-    return max(rules.softness(number) * float(accept), min(6 / n_batch, _SOFTEST))
+    return max(softness * float(accept), min(6 / n_batch, _SOFTEST))
 
 
 def walk_starts(
@@ -1147,6 +1215,11 @@ def walk_starts(
             start = int(np.argmax(growth))
         else:
             start = ladder.nearest(pilot.share / 2)
+    return two_walks(ladder, start)
+
+
+def two_walks(ladder: Ladder, start: int) -> tuple[tuple[int, float], ...]:
+    """Return walks from a rung and from half its share, with the share of the level each gets."""
     half = ladder.nearest(float(ladder.grid[start]) / 2)
     return ((start, _WALKS), (half, 1 - _WALKS)) if half < start else ((start, 1.0),)
 

@@ -336,19 +336,22 @@ class Ladder:
         """Return the probability of acceptance of each applicant under one rung."""
         return np.asarray(self.policies(at, rung)[:, 0])
 
-    def ratio_bounds(self, deployed: int | None, ramp: float = 1.0) -> Floats:
+    def ratio_bounds(
+        self, deployed: int | None, ramp: float = 1.0, tau: float | None = None
+    ) -> Floats:
         """Return a bound on w + rem per cap and rung.
 
         ``deployed`` is a rung of this ladder that the deployed policy contains, so that p ≥ r·π for
-        it; None if there is none. A barred applicant may have π = 1 and p = 0. Then there is no
-        ratio, and the bound covers rem = 1.
+        it; None if there is none. ``tau`` is the softness of the deployed policy, at least that of
+        this ladder. A barred applicant may have π = 1 and p = 0. Then there is no ratio, and the
+        bound covers rem = 1.
         """
         caps = np.array(RATIO_CAPS)[:, None]
         if ramp == 0:  # p = d: an applicant is covered with p = 1, or uncovered
             return np.ones((caps.size, self.grid.size))
         if deployed is None:
             return np.tile(caps + 1, self.grid.size)
-        steps = np.maximum(0.0, self.grid - self.grid[deployed]) / self.tau
+        steps = np.maximum(0.0, self.grid - self.grid[deployed]) / (tau or self.tau)
         ratio = np.exp(np.minimum(steps, 50.0)) / ramp
         if self.union:
             ratio[0] = 1.0  # each union rung accepts for sure whom the lender accepts
@@ -385,20 +388,18 @@ class Ladder:
         accepted: NDArray[np.bool_],
         bad: Floats,
         *,
-        deployed: int | None,
+        ratio_bounds: Floats,
         use: NDArray[np.bool_],
-        ramp: float = 1.0,
     ) -> None:
         """Test the rungs on a round.
 
         ``accepted`` are the applicants who were accepted and took the loan: Z of an applicant who
-        did not take it is −rem·(1 − α). ``deployed`` and ``ramp`` are as in ``ratio_bounds``.
-        ``use`` are the rungs to bet on, chosen before the round: for all bounds and caps, or for
-        each.
+        did not take it is −rem·(1 − α). ``ratio_bounds`` bound w + rem per cap and rung. ``use``
+        are the rungs to bet on, chosen before the round: for all bounds and caps, or for each.
         """
-        tests, ratio_bound = self.tests, self.ratio_bounds(deployed, ramp)
-        use = np.broadcast_to(use, (len(tests), *ratio_bound.shape))
-        shares = np.array([test.wealth.shares(ratio_bound) for test in tests]) * use[:, :, None]
+        tests = self.tests
+        use = np.broadcast_to(use, (len(tests), *ratio_bounds.shape))
+        shares = np.array([test.wealth.shares(ratio_bounds) for test in tests]) * use[:, :, None]
         rungs = np.flatnonzero(use.any(axis=(0, 1)))
         if rungs.size == 0:
             return

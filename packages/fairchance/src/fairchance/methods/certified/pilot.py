@@ -10,16 +10,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.isotonic import isotonic_regression
 
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
 from fairchance.methods.certified.evidence import RATIO_CAPS
-from fairchance.methods.certified.ladder import LadderRows
+from fairchance.methods.certified.ladder import Ladder, LadderRows, Positions
 from fairchance.methods.certified.ranking import Ranking
 from fairchance.people.store import ApplicantRows
 
-__all__ = ["ENOUGH", "OUTER", "BesidePilot", "Pilot", "RungEstimates"]
+__all__ = ["ENOUGH", "OUTER", "BesidePilot", "Pilot", "RungEstimates", "expected_bad"]
 
 Floats = NDArray[np.float64]
 
@@ -32,8 +33,11 @@ _BRAKE = 0.9  # of α: the largest estimated FDR of a pilot
 ENOUGH = 30  # outcomes before a pilot's estimate means anything
 _TRUST = 100  # outcomes since a freeze at which they count as much as all before
 _CHUNK = 10_000  # applicants whose table of policies is in memory at a time
-_EXPLORED = 0.04  # of the share that the lender accepts: what the first pilot beside it explores
-_COST = 0.03  # of what the lender's policy earns: the most that exploration may seem to cost
+_EXPLORED = 0.02  # of the share that the lender accepts: what a pilot explores in the dark
+_MOST_EXPLORED = 0.3  # of the share that the lender accepts, before outcomes are known
+_MOST_OF_REJECTED = 0.15
+_UNLIKE_ACCEPTED = 1.1  # badness of the rejected, times that of accepted ones at the same rank
+_COST = 0.02  # of what the lender's policy earns: the most that exploration may seem to cost
 _GROWTH_ROUNDS = 12  # rounds whose evidence chooses the start of a walk
 
 
@@ -92,9 +96,8 @@ class RungEstimates:
         """Return the estimated utility per applicant of every rung, less that of accepting none."""
         accepted, bad = self.totals(ladder_rows)
         utility = self.noise.recorded_utility(utility)
-        outcomes = np.array([0.0, 1.0])
-        gain = utility.expected(1.0, outcomes) - utility.expected(0.0, outcomes)
-        return np.asarray((gain[0] * bad + gain[1] * (accepted - bad)) / max(1, self.n_people))
+        loss, gain = _gains(utility)
+        return np.asarray((loss * bad + gain * (accepted - bad)) / max(1, self.n_people))
 
     def mistakes(
         self, ladder_rows: LadderRows, rung: int, since: int = 0, *, beyond: bool = False
@@ -210,9 +213,35 @@ class BesidePilot:
     share: float
 
     @staticmethod
-    def start(accepted: float) -> BesidePilot:
-        """Return the first pilot; ``accepted`` is the share that the lender accepts."""
-        return BesidePilot(_EXPLORED * accepted)
+    def start(ladder: Ladder, at: Positions, bad: Floats | None, utility: Utility) -> BesidePilot:
+        """Return the first pilot, which explores as far as that is expected to be cheap.
+
+        Parameters
+        ----------
+        ladder, at
+            A union ladder, and the positions of reference applicants on it.
+        bad
+            The expected badness of each of them (``expected_bad``); None if nothing is known.
+        utility
+            What decisions are worth.
+        """
+        lender = at.accepted_by_lender
+        accepted = float(lender.mean())
+        if bad is None:
+            return BesidePilot(_EXPLORED * accepted)
+        loss, gain = _gains(utility)
+        pi = ladder.policies(at[~lender])
+        reach = pi.sum(axis=0) / lender.size
+        risk = np.minimum(_UNLIKE_ACCEPTED * bad[~lender], 1.0)
+        earned = (loss * risk + gain * (1 - risk)) @ pi / lender.size
+        today = float(np.sum(loss * bad[lender] + gain * (1 - bad[lender]))) / lender.size
+        most = min(_MOST_EXPLORED * accepted, _MOST_OF_REJECTED * (1 - accepted))
+        cheap = (earned >= -_COST * abs(today)) & (reach <= most)
+        return BesidePilot(float(reach[np.flatnonzero(cheap)[-1]]))
+
+    def nearest(self, reach: Floats) -> int:
+        """Return the widest rung that explores at most the share, but not the lender's policy."""
+        return max(1, int(np.searchsorted(reach, self.share, side="right")) - 1)
 
     def rung(
         self,
@@ -228,23 +257,36 @@ class BesidePilot:
         exploring looks profitable, and inwards while exploring looks dearer than it may be.
         """
         share = self.share
-        rung = _rung_at(reach, share)
+        rung = self.nearest(reach)
         if estimates.settled.size < ENOUGH:
             return rung, share
         worth = estimates.worth(ladder_rows, utility)
         explored, error = estimates.mistakes(ladder_rows, rung, beyond=True)
-        outcomes = np.array([0.0, 1.0])
-        loss, gain = utility.expected(1.0, outcomes) - utility.expected(0.0, outcomes)
+        loss, gain = _gains(utility)
         even = gain / (gain - loss) if gain > loss else 0.0
         total = estimates.mistakes(ladder_rows, rung)[0]
         if explored + _SAFE * error <= even and total <= alpha and share <= estimates.explored:
             share = _STEP * share
-            rung = _rung_at(reach, share)
+            rung = BesidePilot(share).nearest(reach)
         while rung > 1 and worth[rung] < worth[0] - _COST * abs(worth[0]):
             rung -= 1
         return rung, min(share, max(float(reach[rung]), self.share / _STEP))
 
 
-def _rung_at(reach: Floats, share: float) -> int:
-    """Return the widest rung that explores at most a share, but not the lender's own policy."""
-    return max(1, int(np.searchsorted(reach, share, side="right")) - 1)
+def _gains(utility: Utility) -> tuple[float, float]:
+    """Return what accepting a bad and a good applicant is worth, less than rejecting them."""
+    outcomes = np.array([0.0, 1.0])
+    loss, gain = utility.expected(1.0, outcomes) - utility.expected(0.0, outcomes)
+    return float(loss), float(gain)
+
+
+def expected_bad(rank: Floats, known_rank: Floats, outcome: NDArray[np.int8]) -> Floats | None:
+    """Return P(bad) at each rank, from others whose outcome is known; None if they are too few.
+
+    It rises with the rank, and is the same for all ranks beyond the last known one.
+    """
+    if outcome.size < ENOUGH:
+        return None
+    order = np.argsort(known_rank, kind="stable")
+    bad = isotonic_regression((outcome[order] != 1).astype(np.float64))
+    return np.asarray(np.interp(rank, known_rank[order], bad), np.float64)

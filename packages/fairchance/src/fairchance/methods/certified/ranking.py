@@ -14,6 +14,7 @@ from fairchance.core.saved import saved
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.wrap import fit_likelihood
 from fairchance.people.columns import Expansion
+from fairchance.people.ids import keyed_bits, round_key
 from fairchance.people.intake import History
 from fairchance.people.likelihoods import Likelihood
 from fairchance.people.store import NOT_TAKEN
@@ -136,6 +137,13 @@ class PastApplicants:
             return self
         part = copy.copy(self)
         part._keep(accepted, rejected)
+        return part
+
+    def fold(self, number: int) -> PastApplicants:
+        """Return one of two random halves, the same in any order of rows."""
+        part, key = copy.copy(self), round_key(0, 0)
+        halves = (keyed_bits(bits, key) >> 63 == number for bits in (self.bits, self.rejected_bits))
+        part._keep(*halves)
         return part
 
     def forget(self, bits: NDArray[np.uint64]) -> None:

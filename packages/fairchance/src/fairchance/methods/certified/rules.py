@@ -19,6 +19,9 @@ __all__ = ["FIXED", "Rules", "check_certified_settings", "check_cold_start", "co
 
 _FIRST_STAGE = 0.8  # of δ; restarts share the rest
 _LEVELS = (0.05, 0.25, 0.25, 0.25, 0.20)  # of a stage's δ, ladder by ladder
+# Beside the lender outcomes are many from the first round on, and late: the first ranking is tested
+# for a year before the second one has any evidence.
+_LEVELS_BESIDE = (0.35, 0.20, 0.20, 0.15, 0.10)
 # Share of the horizon, and own outcomes. Any time is allowed: a ladder is tested on later rounds.
 _FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400), (0.6, 600))
 _SOFTNESS = (0.3, 0.3, 0.22, 0.15, 0.1)  # of the share that a ladder's model thinks it can accept
@@ -104,22 +107,31 @@ class Rules:
         """Bounds next to α at which the rungs are tested too; decisions depend on α only."""
         return tuple(share * self.alpha for share in _OTHER_BOUNDS if share * self.alpha < 1)
 
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Parts of a stage's δ, ladder by ladder; they sum to at most one."""
+    def levels(self, beside: bool = False) -> tuple[float, ...]:
+        """Return the parts of a stage's δ, ranking by ranking; they sum to at most one."""
+        levels = _LEVELS_BESIDE if beside else _LEVELS
         if self.horizon is not None:
-            return _LEVELS
-        half = tuple(level / 2 for level in _LEVELS)
+            return levels
+        half = tuple(level / 2 for level in levels)
         return half + tuple(0.25 / 2**i for i in range(_DOUBLINGS))
 
-    def level(self, ladder: int, restarts: int) -> float:
-        """Return the part of δ that a ladder of a stage may spend; all together at most δ."""
+    def level(self, ladder: int, restarts: int, *, beside: bool = False) -> float:
+        """Return the part of δ that a ladder of a stage may spend; all together at most δ.
+
+        Beside the lender's own policy each ranking has two ladders, which share its part. One
+        stage spends δ either for rounds beside the lender or for others.
+        """
         stage = _FIRST_STAGE if restarts == 0 else (1 - _FIRST_STAGE) / 2**restarts
-        return self.delta * stage * self.levels[ladder]
+        return self.delta * stage * self.levels(beside)[ladder]
 
     def softness(self, ladder: int) -> float:
         """Return the softness of a ladder's edge, as a part of the share its model would accept."""
         return _SOFTNESS[min(ladder, len(_SOFTNESS) - 1)]
+
+    @property
+    def hardest(self) -> float:
+        """The softness of the hardest edge."""
+        return _SOFTNESS[-1]
 
     def monitor_limit(self, restarts: int) -> float:
         """Return the monitor's δ of a stage; all together at most ``monitor``."""
