@@ -121,7 +121,12 @@ def log_of(kind: str, policies: list[LoggedPolicy]) -> PolicyLog:
 
 
 def slow_walk(
-    kind: str, rounds: list[tuple[LoggedPolicy, Factor]], rule: CoverageRule, X: Any, group: Any
+    kind: str,
+    rounds: list[tuple[LoggedPolicy, Factor]],
+    rule: CoverageRule,
+    X: Any,
+    group: Any,
+    incumbent: Any = None,
 ) -> Walked:
     """Walk the rounds for one person after the other, in Python's numbers."""
     walked = Walked(np.zeros(len(X)), np.zeros(len(X)), np.full(len(X), np.inf))
@@ -129,6 +134,7 @@ def slow_walk(
         scores = [float(one.score(X[i : i + 1], group[i : i + 1])[0]) for one in likelihoods(kind)]
         n_ref = getattr(rule, "reference_size", None) or max(100, rounds[0][0].n_people)
         w, own, margins = scores[0], 0.0, []
+        d = scores[0] if incumbent is None else float(incumbent[i])
         for t, (policy, factor) in enumerate(rounds):
             score = scores[policy.likelihood]
             g = factor(X[i].astype(float), score, z) * policy.group_factor[z]
@@ -138,11 +144,12 @@ def slow_walk(
                 pi = float(score >= policy.thresholds[z])
             else:
                 pi = min(1.0, policy.left[z] * g / (policy.others[z] + g))
-            own += policy.n_people * pi
+            p, given_to_d = policy.ramp * pi, (1 - policy.ramp) * d
+            own += policy.n_people * (p + given_to_d)
             if isinstance(rule, SummedAcceptance):
-                w += policy.n_people / n_ref * pi
+                w += policy.n_people / n_ref * (p + given_to_d)
             else:
-                w += score if isinstance(rule, MeanPastScore) else g
+                w += policy.ramp * (score if isinstance(rule, MeanPastScore) else g) + given_to_d
         last = len(rounds) + 1 if isinstance(rule, MeanPastScore) else 1
         margins.append(abs(w / last - rule.threshold))
         walked.own[i], walked.coverage[i], walked.margin[i] = own, w, min(margins)
@@ -150,14 +157,20 @@ def slow_walk(
 
 
 def fast_walk(
-    log: PolicyLog, rule: CoverageRule, X: Any, group: Any, begin: int = 0, start: Any = None
+    log: PolicyLog,
+    rule: CoverageRule,
+    X: Any,
+    group: Any,
+    begin: int = 0,
+    start: Any = None,
+    incumbent: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return Σ n_i·π_i and w by ``PolicyLog.walk``."""
     own, coverage = (np.zeros(len(X)), None) if start is None else start
     if coverage is None:
         coverage = log.past_acceptance(X, group)
         np.testing.assert_allclose(coverage, log.likelihoods[0].score(X, group), 1e-5)
-    added, after = log.walk(X, group, rule, coverage, begin=begin)
+    added, after = log.walk(X, group, rule, coverage, begin=begin, incumbent=incumbent)
     return own + added, after
 
 

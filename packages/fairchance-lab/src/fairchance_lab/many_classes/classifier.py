@@ -326,6 +326,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         y: Any,
         *,
         accepted: Any = None,
+        not_taken: Any = None,
         decisions: Any = None,
         sensitive_features: Any = None,
         ids: Any = None,
@@ -341,6 +342,8 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             Outcomes; read only where accepted.
         accepted
             Which outcomes were observed; None means all, or those that ``decisions`` show.
+        not_taken
+            Which of the accepted did not take what was offered; None means none.
         decisions
             Decision on each applicant, in place of ``accepted``; needs ``observed=``.
         sensitive_features
@@ -353,7 +356,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         """
         if decisions is not None:
             accepted = self._accepted_by(decisions, accepted)
-        self._begin(X, y, accepted, sensitive_features, ids, past_policy)
+        self._begin(X, y, accepted, sensitive_features, ids, past_policy, not_taken)
         self._fitted |= {"missing": self.missing}
         return self
 

@@ -149,7 +149,7 @@ class FdrBudget:
         return max(0.0, (self.alpha - self.alpha_exploit(round) - self.slack) / (1 - self.alpha))
 
     def allot(
-        self, round: int, n_exploit: int, carried: float, n_candidates: int
+        self, round: int, n_exploit: float, carried: float, n_candidates: int
     ) -> tuple[int, float]:
         """Return how many to explore now, and what is carried to the next round.
 

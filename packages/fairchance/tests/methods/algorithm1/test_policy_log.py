@@ -212,27 +212,49 @@ def test_rounds_logged_after_an_update_count_too():
     assert log.mean_acceptance(rows, own_rounds_only=True).tolist() == [1]
 
 
+@pytest.mark.parametrize("ramp", [0.0, 0.3])
+def test_only_rounds_in_shadow_are_merged(ramp):
+    X, group = people(300)
+    rule, d = SummedAcceptance(0.5), X[:, 1] > 0
+    first, again = (replace(random_rounds("linear", BLIND)[0][0], ramp=ramp) for _ in range(2))
+    rounds = [first, again, quiet(1, 30), quiet(1, 20)]
+    merged, apart = log_of("linear", rounds), log_of("linear", [])
+    apart.policies.extend(rounds)
+    assert len(merged.policies) == (2 if ramp == 0 else 3)
+    found = [log.coverage(X, group, rule, d) for log in (merged, apart)]
+    np.testing.assert_allclose(*found, 1e-12)
+
+
+RAMPS = {"full": (1.0,), "ramped": (1.0, 0.3, 0.9, 0.0)}
+
+
+@pytest.mark.parametrize("ramps", RAMPS)
 @pytest.mark.parametrize("rule", RULES, ids=repr)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("strategies", [BLIND[:1], BLIND, READING], ids=["one", "blind", "reading"])
 @pytest.mark.parametrize("kind", ["linear", "estimators"])
-def test_against_the_slow_walk(kind, strategies, dtype, rule):
+def test_against_the_slow_walk(kind, strategies, dtype, rule, ramps):
     X, group = people(80, dtype)
-    rounds = random_rounds(kind, strategies)
-    slow = slow_walk(kind, rounds, rule, X, group)
+    rounds = [
+        (replace(policy, ramp=RAMPS[ramps][t % len(RAMPS[ramps])]), factor)
+        for t, (policy, factor) in enumerate(random_rounds(kind, strategies))
+    ]
+    d = X[:, 1] > 0.8 if ramps == "ramped" and strategies is not READING else None
+    slow = slow_walk(kind, rounds, rule, X, group, d)
     log = log_of(kind, [policy for policy, _ in rounds])
     tolerance = 1e-12 if dtype is np.float64 else 1e-5
     clear = slow.margin > 10 * tolerance
     assert clear.mean() > 0.95
 
-    own, coverage = fast_walk(log, rule, X, group)
+    own, coverage = fast_walk(log, rule, X, group, incumbent=d)
     np.testing.assert_allclose(own[clear], slow.own[clear], tolerance, 50 * tolerance)
     np.testing.assert_allclose(coverage[clear], slow.coverage[clear], tolerance, 50 * tolerance)
-    assert np.array_equal(log.coverage(X, group, rule), coverage)
+    assert np.array_equal(log.coverage(X, group, rule, d), coverage)
 
-    look = log.look(X, group, rule, score_of=2)
+    look = log.look(X, group, rule, score_of=2, incumbent=d)
     known = coverage > rule.level(log.n_rounds)
-    assert 0.1 < known.mean() < 0.9  # both regions are there
+    edge = 0.1 if ramps == "full" else 0.01
+    assert edge < known.mean() < 1 - edge  # both regions are there
     assert np.array_equal(look.known[clear], known[clear])
     for position in (0, 2):
         score = log.look(X, group, rule, score_of=position).score

@@ -77,7 +77,7 @@ class ReleasedBudget(FdrBudget):
         return super().explore_share(round)
 
     def allot(
-        self, round: int, n_exploit: int, carried: float, n_candidates: int
+        self, round: int, n_exploit: float, carried: float, n_candidates: int
     ) -> tuple[int, float]:
         """Return how many to explore; with C5 nothing is carried over."""
         if "C5" in self.switches:
@@ -143,7 +143,7 @@ class ReleasedClassifier(PartialFeedbackClassifier):
         batch: Batch,
         explore: NDArray[np.intp],
         score: NDArray[Any],
-        n_exploit: int,
+        n_exploit: float,
         n_explore: int,
     ) -> tuple[Draw, NDArray[np.float64]]:
         if "C7" not in self.switches or not isinstance(self.strategy, GroupShare):

@@ -70,6 +70,7 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
             others,
             record.n_people,
             follows=policy.follows,
+            ramp=record.ramp,
         )
         problem = self._difference(logged, record) if is_whole else None
         self._log.n_final = stored["final"]
@@ -102,8 +103,10 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
     def _classifier_of_round(self, t: int) -> Learned:  # noqa: ARG002
         return self._given
 
-    def _record_round(self, batch: Any, accepted: Any, f: Any, policy: Any, record: Any) -> None:
-        del batch, accepted
+    def _record_round(
+        self, batch: Any, accepted: Any, explored: Any, f: Any, policy: Any, record: Any
+    ) -> None:
+        del batch, accepted, explored
         self._deployed, self._drawn = f, (policy, record)
 
     def _notes(self, f: Any, batch: Any, exploit: Any) -> tuple[Note, ...]:  # noqa: ARG002

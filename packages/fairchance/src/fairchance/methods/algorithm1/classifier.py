@@ -20,7 +20,7 @@ from fairchance.core.coverage import CoverageRule, SummedAcceptance
 from fairchance.core.decisions import Decisions, Note, Round
 from fairchance.core.fairness import RateParity
 from fairchance.core.noise import OutcomeNoise
-from fairchance.core.sampling import Draw
+from fairchance.core.sampling import Draw, ramped
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy, as_strategy
 from fairchance.core.utility import Utility
@@ -45,21 +45,23 @@ from fairchance.methods.estimator import (
     allows_missing,
     check_group_mode,
     check_learner,
+    check_ramp,
     check_rounds,
     check_unchanged,
 )
 from fairchance.notebook import Records
 from fairchance.people.columns import as_missing_values
-from fairchance.people.ids import id_bits, keyed_bits, round_key, seed_of
-from fairchance.people.intake import Batch, History, Intake
+from fairchance.people.ids import id_bits, keyed_bits, ramp_bits, round_key, seed_of
+from fairchance.people.intake import Batch, History, Intake, read_flags
 from fairchance.people.likeness import Checks
 from fairchance.people.reasons import Scored
-from fairchance.people.store import PeopleStore
+from fairchance.people.store import NEVER, NOT_TAKEN, PeopleStore
 from fairchance.words.rounds import note_text
 
 __all__ = ["ENOUGH_TO_TELL", "Deployed", "PartialFeedbackClassifier", "check_settings"]
 
-ENOUGH_TO_TELL = 30  # applicants in a region before a note says that nothing can start there
+# Applicants in a region before a note says that nothing can start there, or take-up is estimated.
+ENOUGH_TO_TELL = 30
 
 _FOLD = 3  # purpose of the randomness that assigns folds
 _SECOND = np.uint64(1 << 63)  # keyed bits from here on are in the second fold
@@ -141,6 +143,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
     """Decide batches under partial feedback with a bound on mistakes and fair exploration.
 
     One caller at a time: rounds follow one another, so calls from several threads need a lock.
+
+    Mistakes are counted among loans taken: an applicant who is accepted and does not take the loan
+    (``not_taken``) is no mistake and teaches nothing about outcomes. The exploration budget is in
+    loans taken, too, by the take-up of exploited and of explored applicants in rounds without
+    pending outcomes; until enough of them are known, all are expected to take the loan.
 
     Parameters
     ----------
@@ -310,6 +317,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         y: Any,
         *,
         accepted: Any = None,
+        not_taken: Any = None,
         sensitive_features: Any = None,
         ids: Any = None,
         past_policy: Any = None,
@@ -322,9 +330,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
             Features of all past applicants: an array of numbers, or a dataframe with numbers, text,
             categories, truth values and dates. Values may be missing.
         y
-            Outcomes; read only where accepted.
+            Outcomes; read only where accepted and taken.
         accepted
             Which applicants were accepted; None means all of them.
+        not_taken
+            Which of the accepted did not take the loan; None means none.
         sensitive_features
             Group of each applicant; several columns are several protected attributes.
         ids
@@ -333,15 +343,24 @@ class PartialFeedbackClassifier(DecidingClassifier):
             f_0 if it is known: a function of the features that returns probabilities of acceptance,
             or a fitted classifier of acceptance. None fits the learner to imitate ``accepted``.
         """
-        self._begin(X, y, accepted, sensitive_features, ids, past_policy)
+        self._begin(X, y, accepted, sensitive_features, ids, past_policy, not_taken)
         return self
 
     def _start(
-        self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any, past_policy: Any
+        self,
+        X: Any,
+        y: Any,
+        accepted: Any,
+        sensitive_features: Any,
+        ids: Any,
+        past_policy: Any,
+        not_taken: Any = None,
     ) -> None:
         self._check_options()
         self._intake = self._new_intake()
-        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        history = self._intake.read_history(
+            self, X, y, accepted, sensitive_features, ids, not_taken
+        )
         self._learners = [self._prepared_learner() for _ in range(2)]
         about_groups = self.fairness is not None or self.constraints == "per_group"
         if about_groups and self._intake.groups is None:
@@ -369,8 +388,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._carried = 0.0
         learned = self._learn(1) or self._learn(1, everywhere=True)
         assert learned is not None  # the intake saw both outcomes
-        self._learned: Learned = learned
-        self._deployed = learned
+        self._learned: Learned = replace(learned, take_up=self._take_up(1))
+        self._deployed = self._learned
         self._news, self._learned_by = False, self._rules(1)
         self._fitted = {name: getattr(self, name) for name in _FIXED}
 
@@ -380,9 +399,15 @@ class PartialFeedbackClassifier(DecidingClassifier):
         *,
         sensitive_features: Any = None,
         ids: Any = None,
+        incumbent: Any = None,
+        barred: Any = None,
+        ramp: float = 1.0,
         unlike_history: bool = False,
     ) -> Decisions:
         """Decide a batch: steps 1 to 3 of Algorithm 1.
+
+        With the decisions d of the lender's own process and a ramp r, applicants are accepted with
+        probability p = (1 − r)·d + r·π, where π is the probability under Algorithm 1.
 
         Parameters
         ----------
@@ -392,6 +417,14 @@ class PartialFeedbackClassifier(DecidingClassifier):
             Their groups; needed if ``fit`` got groups.
         ids
             Ids of the applications, never used before; None means the next integers.
+        incumbent
+            d, which applicants the lender's own process accepts; None if there is none.
+        barred
+            Which applicants must not be accepted, by a rule that was known before; None means none.
+        ramp
+            r, the share of applicants for whom Algorithm 1 decides; for the others d does. 0 is
+            shadow mode: d decides on all, and what would have been done only shows in the score and
+            the threshold. The applicants of a small ramp are among those of a larger one.
         unlike_history
             Decide although columns differ much from the history; see ``Checks``.
         """
@@ -399,8 +432,16 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._check_options()
         check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(
-            self, X, sensitive_features, ids, checks=self._checks, unlike_history=unlike_history
+            self,
+            X,
+            sensitive_features,
+            ids,
+            checks=self._checks,
+            unlike_history=unlike_history,
+            incumbent=incumbent,
+            barred=barred,
         )
+        ramp = check_ramp(ramp, batch.incumbent)
         if ids is not None:  # the next integers are new
             self._people.check_new(batch.ids, batch.bits)
         t = len(self._rounds) + 1
@@ -408,7 +449,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
         # Step 1. Learn f_t (round 1: f_0) and split the batch into EXPLOIT_t and EXPLORE_t.
         f = self._classifier_of_round(t)
         position = self._log.add_likelihood(f.likelihood)
-        look = self._log.look(batch.X, batch.group, self._rule, score_of=position)
+        look = self._log.look(
+            batch.X, batch.group, self._rule, score_of=position, incumbent=batch.incumbent
+        )
         threshold = per_person(f.thresholds.astype(look.score.dtype), batch.group)
         accepted = look.score >= threshold
         exploit = look.known
@@ -416,11 +459,13 @@ class PartialFeedbackClassifier(DecidingClassifier):
             exploit |= accepted
         elif f.follows == "drawn":
             exploit = accepted.copy()
-        explore = np.flatnonzero(~exploit)
+        may = np.ones(len(batch), np.bool_) if batch.barred is None else ~batch.barred
+        exploit &= may
+        explore = np.flatnonzero(may & ~exploit)
 
         # Step 2. Exploit: accept the applicants that f_t accepts.
         accepted &= exploit
-        n_exploit = int(np.count_nonzero(accepted))
+        n_exploit = np.count_nonzero(accepted) * f.take_up
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
         candidates = find_candidates(
@@ -438,6 +483,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         propensity = accepted.astype(np.float64)
         accepted[explore[draw.drawn]] = True
         propensity[explore] = draw.probability
+        bits = ramp_bits(batch.bits, self._seed)
+        accepted, propensity = ramped(accepted, propensity, batch.incumbent, ramp, bits)
 
         notes = *self._notes(f, batch, exploit), *candidates.notes(n_wanted, n_explore)
         policy = LoggedPolicy(
@@ -449,13 +496,17 @@ class PartialFeedbackClassifier(DecidingClassifier):
             draw.others,
             len(batch),
             follows=f.follows,
+            ramp=ramp,
         )
+        if batch.incumbent is not None and ramp < 1:
+            exploit = exploit | batch.incumbent
+        explored = accepted & ~exploit
         record = Round(
             round=t,
             n_people=len(batch),
             n_exploit_region=int(np.count_nonzero(exploit)),
-            n_exploited=n_exploit,
-            n_explored=int(np.count_nonzero(draw.drawn)),
+            n_exploited=int(np.count_nonzero(accepted & exploit)),
+            n_explored=int(np.count_nonzero(explored)),
             alpha_exploit=self._budget.alpha_exploit(t),
             carried=carried,
             thresholds=tuple(f.thresholds.tolist()),
@@ -472,12 +523,21 @@ class PartialFeedbackClassifier(DecidingClassifier):
             capped_share=f.capped_share,
             uncapped_fdr=f.uncapped_fdr,
             follows=f.follows,
+            ramp=ramp,
+            n_incumbent=None if batch.incumbent is None else int(batch.incumbent.sum()),
+            n_barred=int(len(batch) - may.sum()),
         )
         given = self._given_to(batch, accepted)
-        self._record_round(batch, accepted, f, policy, record)
-        decided = self._answer(batch, accepted, exploit, look.score, propensity, t, given)
-        threshold = np.broadcast_to(threshold, len(batch))
-        return self._counted(batch, replace(decided, threshold=threshold))
+        self._record_round(batch, accepted, explored, f, policy, record)
+        decided = replace(
+            self._answer(batch, accepted, exploit, look.score, propensity, t, given),
+            threshold=np.broadcast_to(threshold, len(batch)),
+            incumbent=batch.incumbent,
+            barred=batch.barred,
+            ramp=ramp,
+            status="shadow" if ramp == 0 else "",
+        )
+        return self._counted(batch, decided)
 
     def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
         """Record outcomes of accepted applicants: step 4 of Algorithm 1.
@@ -525,9 +585,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
     def withdraw(self, ids: Any) -> Self:
         """Record that the outcomes of accepted applicants will never be known.
 
-        Use it for a loan that was not taken up, or a decision that was overridden by hand. Nothing
-        is learned from these applicants from now on, even if an outcome is recorded. If an outcome
-        arrives after all, record it with ``correct``.
+        Use it for a decision that was overridden by hand, and ``not_taken`` for a loan that was not
+        taken. Nothing is learned from these applicants from now on, even if an outcome is recorded.
+        If an outcome arrives after all, record it with ``correct``.
 
         Parameters
         ----------
@@ -540,6 +600,22 @@ class PartialFeedbackClassifier(DecidingClassifier):
         # With a maturity, pending outcomes come to count as bad, so withdrawing one is news too.
         if (changes.before >= 0).any() or self.maturity is not None:
             self._news = True
+        return self
+
+    def not_taken(self, ids: Any) -> Self:
+        """Record that accepted applicants did not take the loan; again is harmless.
+
+        An applicant with an outcome, or withdrawn, is refused. If the loan was taken after all,
+        record its outcome with ``correct``.
+
+        Parameters
+        ----------
+        ids
+            Ids of accepted applications.
+        """
+        self._check_fitted()
+        names = self._intake.read_ids(ids)
+        self._news |= len(self._people.not_taken(names, id_bits(names))) > 0
         return self
 
     def forget(self, ids: Any) -> Self:
@@ -578,23 +654,31 @@ class PartialFeedbackClassifier(DecidingClassifier):
         return np.asarray(score >= per_person(self._deployed.thresholds, group))
 
     def acceptance_probability(
-        self, X: Any, *, sensitive_features: Any = None
+        self, X: Any, *, sensitive_features: Any = None, incumbent: Any = None
     ) -> NDArray[np.float64]:
-        """Return the probability with which the last round's policy accepts applicants.
+        """Return the probability with which the last round accepts applicants, ramp included.
 
-        0 or 1 in the exploit region of that round, the probability of being drawn elsewhere, for
-        applicants who were not in its batch.
+        π is 0 or 1 in the exploit region of that round, the probability of being drawn elsewhere,
+        for applicants who were not in its batch and are not barred. ``incumbent`` is needed if the
+        ramp of any round was below 1.
         """
         check_is_fitted(self)
         self._check_decided()
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
-        return self._log.last_acceptance(features, group, self._rule)
+        if incumbent is not None:
+            incumbent = read_flags(incumbent, group.size, "incumbent")
+        elif self._log.uses_incumbent:
+            raise InputError(
+                "acceptance depends on the incumbent's decisions, since a round had a ramp below "
+                "1; pass incumbent=."
+            )
+        return self._log.last_acceptance(features, group, self._rule, incumbent)
 
     def mean_acceptance(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return each applicant's mean probability of acceptance over the policies of all rounds.
 
-        Σ_t (n_t / N)·π_t, so rounds count by their numbers of applicants. π_t is that of
-        ``acceptance_probability`` after round t.
+        Σ_t (n_t / N)·p_t, so rounds count by their numbers of applicants. p_t is that of
+        ``acceptance_probability`` after round t, with f_0's probability of acceptance as d.
         """
         check_is_fitted(self)
         self._check_decided()
@@ -725,16 +809,33 @@ class PartialFeedbackClassifier(DecidingClassifier):
     def _classifier_of_round(self, t: int) -> Learned:
         if t == 1 and self._past.decides and self.first_round != "learned":
             past, n_groups = self._past, self._intake.n_groups
-            return Learned.following(past.likelihood, n_groups, self.first_round, past.cut)
+            f_0 = Learned.following(past.likelihood, n_groups, self.first_round, past.cut)
+            return replace(f_0, take_up=self._take_up(t))
         rules = self._rules(t)
         if self._news or rules != self._learned_by:
-            self._learned = self._learn(t) or self._learned
+            learned = self._learn(t) or self._learned
+            self._learned = replace(learned, take_up=self._take_up(t))
             self._news, self._learned_by = False, rules
         return self._learned
 
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
         rules = self._rules(t, everywhere=everywhere)
         return learn(self._learners, self._people.parts, self._log, rules)
+
+    def _take_up(self, t: int) -> float:
+        """Return the take-up of exploited applicants divided by that of explored ones.
+
+        Rounds with pending outcomes are left out: what is not taken is known before outcomes are.
+        """
+        unsettled = self._people.waiting(t, t if self.maturity is None else self.maturity) or ()
+        n, taken = np.zeros(2), np.zeros(2)  # exploited, explored
+        for rows in self._people.parts:
+            settled = (rows["outcome"] != NEVER) & ~np.isin(rows["round"], unsettled)
+            region, took = rows["explored"][settled], rows["outcome"][settled] != NOT_TAKEN
+            n += np.bincount(region, minlength=2)
+            taken += np.bincount(region, took, minlength=2)
+        shares = np.where(n < ENOUGH_TO_TELL, 1.0, (taken + 1) / (n + 1))
+        return float(shares[0] / shares[1])
 
     def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
         return LearningRules.of(
@@ -755,7 +856,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         batch: Batch,
         explore: NDArray[np.intp],
         score: NDArray[Any],
-        n_exploit: int,
+        n_exploit: float,
         n_explore: int,
     ) -> tuple[Draw, NDArray[np.float64]]:
         return draw_explored(
@@ -779,7 +880,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         if f.follows == "drawn":
             return notes
         if none_known and so_far >= ENOUGH_TO_TELL:
-            w = self._log.coverage(batch.X, batch.group, self._rule)
+            w = self._log.coverage(batch.X, batch.group, self._rule, batch.incumbent)
             largest = float(w.max()) / self._rule.count(len(self._rounds))
             facts = {"n_people": so_far, "largest": largest, "threshold": self._rule.threshold}
             notes = (Note("none_known", facts),)
@@ -803,7 +904,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
         accepted: NDArray[np.bool_],
         round: int,
         outcome: NDArray[np.int8] | None = None,
+        explored: NDArray[np.bool_] | None = None,
     ) -> None:
+        columns = {"incumbent": batch.incumbent, "explored": explored}
         self._people.record(
             batch.bits,
             accepted,
@@ -812,19 +915,21 @@ class PartialFeedbackClassifier(DecidingClassifier):
             group=batch.for_fit().group,
             part=self._fold_of(batch.bits),
             outcome=outcome,
+            columns={name: values for name, values in columns.items() if values is not None},
         )
 
     def _record_round(
         self,
         batch: Batch,
         accepted: NDArray[np.bool_],
+        explored: NDArray[np.bool_],
         f: Learned,
         policy: LoggedPolicy,
         record: Round,
     ) -> None:
         """Record the round; until here only f_t was learned, and no record has changed."""
         self._deployed = f
-        self._record_people(batch, accepted, record.round)
+        self._record_people(batch, accepted, record.round, explored=explored)
         self._log.append(policy, merge=self._rule.needs == "acceptance")
         self._intake.passed(batch)
         self._rounds.append(record)

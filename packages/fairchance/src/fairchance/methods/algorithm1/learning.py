@@ -87,6 +87,8 @@ class Learned:
     """f_t: a likelihood, its thresholds, and what they were learned from.
 
     ``follows`` says how it follows f_0 (``first_round``); it is empty if f_t was learned.
+    ``take_up`` is the share of exploited applicants who take the loan, divided by that of explored
+    ones: the budget counts loans taken.
     """
 
     likelihood: Likelihood
@@ -101,6 +103,7 @@ class Learned:
     capped_share: float = 0.0
     uncapped_fdr: float = np.nan
     follows: str = ""
+    take_up: float = 1.0
 
     @staticmethod
     def following(past: Likelihood, n_groups: int, follows: str, cut: float) -> Learned:

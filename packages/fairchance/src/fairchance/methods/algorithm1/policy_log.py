@@ -4,6 +4,11 @@ Every round leaves a policy behind: its classifier f_i, its thresholds, and its 
 factor it was drawn at. A walk over the rounds gives, for any applicant, the probability π_i that
 round i's policy accepts them. From these follow the coverage w(x, z) and the weight of a labelled
 row (method, section 4).
+
+A round with a ramp r below 1 did what its policy says for a share r of the applicants, and what the
+incumbent decided (d) for the others, so p_i = (1 − r)·d + r·π_i takes the place of π_i. Where d of
+an applicant is not known, f_0's probability of acceptance stands for it, since f_0 imitates how the
+lender decided before. An applicant who is not barred now is taken as one who never was.
 """
 
 from __future__ import annotations
@@ -33,8 +38,16 @@ Rows = NDArray[np.intp]
 _NOT_WALKED = -1
 # Columns of accepted applicants that ``PolicyLog.update`` fills in once an outcome has come:
 # ``past`` is f_0's acceptance probability; ``own`` is Σ n_i·π_i over the first ``walked`` policies,
-# and ``coverage`` is w after these.
-LOG_COLUMNS = {"walked": np.int32(_NOT_WALKED), "past": 0.0, "own": 0.0, "coverage": 0.0}
+# and ``coverage`` is w after these. A decision fills in ``incumbent``, which is d or −1 if that is
+# not known, and ``explored``.
+LOG_COLUMNS = {
+    "walked": np.int32(_NOT_WALKED),
+    "past": 0.0,
+    "own": 0.0,
+    "coverage": 0.0,
+    "incumbent": np.int8(-1),
+    "explored": np.bool_(False),
+}
 
 _NO_CHANCE = 1e-30
 # Scores in a block: few enough to stay in the processor's cache, which makes linear models several
@@ -72,6 +85,8 @@ class LoggedPolicy:
     follows
         How it follows f_0. ``"matched"``: f_0's thresholds accept applicants who are not known,
         too; ``"drawn"``: f_0's score is the probability of every applicant.
+    ramp
+        The share of applicants for whom it decided; for the others the incumbent did.
     """
 
     likelihood: int
@@ -83,6 +98,7 @@ class LoggedPolicy:
     n_people: int
     n_rounds: int = 1
     follows: str = ""
+    ramp: float = 1.0
 
     def __post_init__(self) -> None:
         for array in (self.thresholds, self.group_factor, self.left, self.others):
@@ -90,11 +106,11 @@ class LoggedPolicy:
 
     def acts_like(self, other: LoggedPolicy) -> bool:
         """Return whether both accept the same applicants and do not explore."""
+        explores = self.left.any() or other.left.any()
         return (
             self.likelihood == other.likelihood
             and self.follows == other.follows == ""
-            and not self.left.any()
-            and not other.left.any()
+            and (self.ramp == other.ramp == 0 or (self.ramp == other.ramp == 1 and not explores))
             and np.array_equal(self.thresholds, other.thresholds)
             and np.array_equal(self.group_factor, other.group_factor)
         )
@@ -179,7 +195,15 @@ class PolicyLog:
 
     # Applicants to decide on.
 
-    def look(self, X: Any, group: Groups, rule: CoverageRule, *, score_of: int) -> Look:
+    def look(
+        self,
+        X: Any,
+        group: Groups,
+        rule: CoverageRule,
+        *,
+        score_of: int,
+        incumbent: NDArray[Any] | None = None,
+    ) -> Look:
         """Score applicants under one likelihood and find the known ones."""
         rounds = self._rounds(rule, X)
         look = Look(np.empty(n_rows(X), rounds.dtype), np.empty(n_rows(X), np.bool_))
@@ -187,37 +211,50 @@ class PolicyLog:
             positions, weights = rounds.score_weights(len(self.likelihoods))
         else:
             # A sum of π_i grows only in rounds that explored, before an applicant is known.
-            used = rounds.left.any(axis=0) | rounds.matched | rounds.drawn
+            used = rounds.left.any(axis=0) | rounds.matched | rounds.drawn | (rounds.ramps < 1)
             which = np.flatnonzero(used | (rule.needs != "acceptance"))
             positions = rounds.likelihoods[which]
         first, scorer = self._scorer(np.array([0, score_of]), X), self._scorer(positions, X)
         for rows in _blocks(n_rows(X), scorer):
             block, z = take(X, rows), group[rows]
             start, look.score[rows] = first.table(block, z).T
+            d = start if incumbent is None else incumbent[rows]
             if rule.needs == "score":
                 w: Any = scorer.table(block, z) @ weights
+                if rounds.is_ramped:
+                    w += d * ((1 - rounds.ramps) @ rounds.weights)
             elif which.size == 0:
                 w = start
             elif rule.needs == "g":
-                _, w = rounds.walk(block, z, scorer.table(block, z), start)
+                _, w = rounds.walk(block, z, scorer.table(block, z), start, d)
             else:
                 # Applicants known at the start stay known, and need no more scores.
                 w, rest = start, np.flatnonzero(~(start > rounds.levels[-1]))
                 if rest.size:
-                    some, z = take(block, rest), z[rest]
-                    w[rest] += rounds.unknown(some, z, scorer.table(some, z), which)
+                    some, z, d = take(block, rest), z[rest], d[rest]
+                    w[rest] += rounds.unknown(some, z, scorer.table(some, z), which, d)
             look.known[rows] = w > rounds.levels[-1]
         return look
 
-    def coverage(self, X: Any, group: Groups, rule: CoverageRule) -> NDArray[np.float64]:
-        """Return the accumulated w of applicants."""
-        return self.walk(X, group, rule, self.past_acceptance(X, group))[1]
+    @property
+    def uses_incumbent(self) -> bool:
+        """Whether what was done in any round depends on the incumbent's decisions."""
+        return any(policy.ramp < 1 for policy in self.policies)
 
-    def last_acceptance(self, X: Any, group: Groups, rule: CoverageRule) -> NDArray[np.float64]:
+    def coverage(
+        self, X: Any, group: Groups, rule: CoverageRule, incumbent: NDArray[Any] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the accumulated w of applicants."""
+        past = self.past_acceptance(X, group)
+        return self.walk(X, group, rule, past, incumbent=incumbent)[1]
+
+    def last_acceptance(
+        self, X: Any, group: Groups, rule: CoverageRule, incumbent: NDArray[Any] | None = None
+    ) -> NDArray[np.float64]:
         """Return the probability that the last policy accepts each applicant."""
-        last = len(self.policies) - 1
-        _, w = self.walk(X, group, rule, self.past_acceptance(X, group), end=last)
-        times, _ = self.walk(X, group, rule, w, begin=last)
+        last, past = len(self.policies) - 1, self.past_acceptance(X, group)
+        _, w = self.walk(X, group, rule, past, end=last, incumbent=incumbent)
+        times, _ = self.walk(X, group, rule, w, begin=last, incumbent=incumbent)
         return np.asarray(times / self.policies[-1].n_people)
 
     def past_acceptance(
@@ -241,21 +278,25 @@ class PolicyLog:
         *,
         begin: int = 0,
         end: int | None = None,
+        incumbent: NDArray[Any] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Walk over logged policies with some rows, whose w before them is ``start``.
 
-        Return Σ n_i·π_i over these policies, and w after them.
+        Return Σ n_i·π_i over these policies, and w after them. ``start`` and ``incumbent`` (d) have
+        an entry for each of these rows.
         """
         rows = np.arange(n_rows(X)) if rows is None else rows
         own, w = np.zeros(rows.size), start.copy()
         rounds = self._rounds(rule, X, begin, end)
         if not rounds.policies:
             return own, w
+        if incumbent is None:
+            incumbent = self.past_acceptance(X, group, rows) if rounds.is_ramped else start
         scorer = self._scorer(rounds.likelihoods, X)
         for at in _blocks(rows.size, scorer):
             some = rows[at]
             block, z = take(X, some), group[some]
-            own[at], w[at] = rounds.walk(block, z, scorer.table(block, z), w[at])
+            own[at], w[at] = rounds.walk(block, z, scorer.table(block, z), w[at], incumbent[at])
         return own, w
 
     # Labelled rows.
@@ -273,10 +314,14 @@ class PolicyLog:
         if new.size:
             rows["past"][new] = coverage[new] = self.past_acceptance(rows.X, group, new)
             walked[new] = 0
+        incumbent = np.where(rows["incumbent"] < 0, rows["past"], rows["incumbent"])
         self.n_final = len(self.policies)
         for begin in np.flatnonzero(np.bincount(walked[counted])):
             at = np.flatnonzero(counted & (walked == begin))
-            added, w = self.walk(rows.X, group, rule, coverage[at], at, begin=int(begin))
+            d = incumbent[at]
+            added, w = self.walk(
+                rows.X, group, rule, coverage[at], at, begin=int(begin), incumbent=d
+            )
             # The sums and the number of policies in them change together, or not at all: a user's
             # function may fail in the walk.
             own[at] += added
@@ -378,7 +423,13 @@ class _Rounds:
     group_factors: Floats
     matched: NDArray[np.bool_]  # f_0 also accepts applicants who are not known
     drawn: NDArray[np.bool_]  # f_0's score is the probability
+    ramps: Floats
     strategy: Strategy | None  # of all policies, if they share one that does not read features
+
+    @property
+    def is_ramped(self) -> bool:
+        """Whether the incumbent decided on a part of any batch."""
+        return bool((self.ramps < 1).any())
 
     @staticmethod
     def of(
@@ -410,6 +461,7 @@ class _Rounds:
             group_factors=tables["group_factor"],
             matched=np.array([policy.follows == "matched" for policy in policies], np.bool_),
             drawn=np.array([policy.follows == "drawn" for policy in policies], np.bool_),
+            ramps=np.array([policy.ramp for policy in policies], dtype),
             strategy=_shared_strategy(policies),
         )
 
@@ -417,14 +469,14 @@ class _Rounds:
         """Return the likelihoods that a mean of past scores uses, and how often each counts."""
         weights = np.zeros(n_likelihoods, self.dtype)
         weights[0] = 1.0  # f_0 counts once, as a round does
-        np.add.at(weights, self.likelihoods, self.weights)
+        np.add.at(weights, self.likelihoods, self.ramps * self.weights)
         used = np.flatnonzero(weights)
         return used, weights[used]
 
     def walk(
-        self, X: Any, group: Groups, score: Floats, start: NDArray[Any]
+        self, X: Any, group: Groups, score: Floats, start: NDArray[Any], incumbent: NDArray[Any]
     ) -> tuple[Floats, Floats]:
-        """Return Σ n_i·π_i and w after these policies; ``score`` has a column per policy.
+        """Return Σ n_i·p_i and w after these policies; ``score`` has a column per policy.
 
         What a policy adds to the w of an applicant who is not known does not depend on the policies
         before it, so a running sum over all of them shows when the applicant became known.
@@ -433,22 +485,39 @@ class _Rounds:
         which = np.arange(len(self.policies))
         g = self._g(X, group, score, which)
         unknown = self._acceptance_of_unknown(g, group, score, which)
-        adding = {"acceptance": unknown, "score": score, "g": g}[self.needs] * self.weights
+        adding = {"acceptance": unknown, "score": score, "g": g}[self.needs]
+        adding = self._ramped(adding, incumbent, which) * self.weights
         adding[:, 0] += start
         np.cumsum(adding, axis=1, out=adding)
         known = np.empty(score.shape, np.bool_)
         known[:, 0] = start > self.levels[0]
         np.greater(adding[:, :-1], self.levels[1:-1], out=known[:, 1:])
         pi = np.where(known & ~self.drawn, accepted, unknown)
-        w = start + pi @ self.weights if self.needs == "acceptance" else adding[:, -1]
-        return pi @ self.people, w
+        p = self._ramped(pi, incumbent, which)
+        w = start + p @ self.weights if self.needs == "acceptance" else adding[:, -1]
+        return p @ self.people, w
 
     def unknown(
-        self, X: Any, group: Groups, score: Floats, which: NDArray[np.intp]
+        self,
+        X: Any,
+        group: Groups,
+        score: Floats,
+        which: NDArray[np.intp],
+        incumbent: NDArray[Any],
     ) -> NDArray[Any]:
-        """Return what some policies add to a w of π_i if the applicants never become known."""
+        """Return what some policies add to a w of p_i if the applicants never become known."""
         g = self._g(X, group, score, which)
-        return np.asarray(self._acceptance_of_unknown(g, group, score, which) @ self.weights[which])
+        pi = self._acceptance_of_unknown(g, group, score, which)
+        return np.asarray(self._ramped(pi, incumbent, which) @ self.weights[which])
+
+    def _ramped(
+        self, values: Floats, incumbent: NDArray[Any], which: NDArray[np.intp]
+    ) -> NDArray[Any]:
+        """Return (1 − r)·d + r·values under some policies; the values themselves without a ramp."""
+        if not self.is_ramped:
+            return values
+        ramps = self.ramps[which]
+        return np.asarray(values * ramps + incumbent.astype(self.dtype)[:, None] * (1 - ramps))
 
     def _acceptance_of_unknown(
         self, g: Floats, group: Groups, score: Floats, which: NDArray[np.intp]
