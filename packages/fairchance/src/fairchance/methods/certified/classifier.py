@@ -372,6 +372,11 @@ class CertifiedClassifier(DecidingClassifier):
         self._fitted = {name: getattr(self, name) for name in FIXED}
         self._start_counts()
         n_engines = self._intake.n_groups if self.certify == "per_group" else 1
+        if self.evidence == "history" and history.accepted.all():
+            raise InputError(
+                "evidence='history' needs every applicant of its time, the rejected too, and this "
+                "history has no rejected ones; add them, or use evidence='rounds'."
+            )
         self._people = PeopleStore(n_engines, {"p": 0.0, "p_sum": 0.0, "incumbent": False})
         self._people.record_history(history.bits, history.accepted)
         # An empty batch gives the store an empty table of features with the right columns.
@@ -510,8 +515,16 @@ class CertifiedClassifier(DecidingClassifier):
     ) -> ChosenPolicy:
         """Freeze the rankings that are due, and return the policy of one of the engines."""
         engine, learn = self._engines[z], partial(self._newest_model, z)
-        held_out = partial(self._held_out_ranks, z)
-        engine.freeze_if_due(t, self._reference_of(z, beside), max(1, n_people), learn, held_out)
+        past, reference = self._past_of(z), self._reference_of(z, beside)
+        held_out = partial(self._held_out, past, reference.X, reference.group)
+        engine.freeze_if_due(t, reference, max(1, n_people), learn, held_out)
+        if t == 1 and self.evidence == "history":
+            train, test = past.fold(0), past.fold(1)
+            target = train.as_accepted_and_good()
+            model, _ = self._fitted_to(target)
+            if model is not None:
+                known = self._held_out(target, target.X, target.group)
+                engine.add_history(train, test, model, known, beside=beside)
         return engine.choose(beside=beside, ramp=ramp)
 
     def _record(
@@ -884,22 +897,22 @@ class CertifiedClassifier(DecidingClassifier):
             return learned
         return self._models[z]  # nothing is known that ``fit`` did not know
 
-    def _held_out_ranks(self, z: int) -> tuple[Floats, NDArray[np.int8]]:
-        """Return the ranks of the past's accepted, by models that have not seen them; outcomes."""
-        past, reference = self._past_of(z), self._reference_of(z, False)
+    def _held_out(
+        self, past: PastApplicants, X: Floats, group: NDArray[np.intp]
+    ) -> tuple[Floats, NDArray[np.int8]]:
+        """Return the ranks of past applicants by models that have not seen them, and outcomes.
+
+        They are ranked among the applicants ``X`` with the groups ``group``.
+        """
         ranks, outcomes = [np.empty(0)], [np.empty(0, np.int8)]
         for fold in (0, 1):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LearningWarning)
-                other = past.fold(1 - fold)
-                model, _ = self._fitted_to(other, other.X[:0], other.outcome[:0], other.group[:0])
+                model, _ = self._fitted_to(past.fold(1 - fold, split=1))
             if model is None:
                 continue
-            part = past.fold(fold)
-            score = np.asarray(model.score(reference.X, reference.group), np.float64)
-            ranking = Ranking.freeze(
-                model, score, reference.group, self._intake.n_groups, within=False
-            )
+            part, score = past.fold(fold, split=1), np.asarray(model.score(X, group), np.float64)
+            ranking = Ranking.freeze(model, score, group, self._intake.n_groups, within=False)
             ranks.append(ranking.rank(ranking.score(part.X, part.group), part.group))
             outcomes.append(part.outcome)
         return np.concatenate(ranks), np.concatenate(outcomes)
@@ -913,19 +926,17 @@ class CertifiedClassifier(DecidingClassifier):
         if fits_read_groups(self):
             known = known[rows["group"][known] >= 0]
         own = rows.X[known], rows["outcome"][known], rows["group"][known]
-        learned = self._fitted_to(self._past_of(z), *own)
+        learned = self._fitted_to(self._past_of(z), own)
         if learned[1]:
             text = " ".join(map(note_text, learned[1]))
             warnings.warn(text, LearningWarning, stacklevel=6)
         return learned
 
     def _fitted_to(
-        self,
-        past: PastApplicants,
-        X: Floats,
-        outcome: NDArray[np.int8],
-        group: NDArray[np.intp],
+        self, past: PastApplicants, known: tuple[Floats, Any, Any] | None = None
     ) -> tuple[Likelihood | None, tuple[Note, ...]]:
+        """Return a model of the past and of our own ``known`` applicants, if any."""
+        X, outcome, group = known or (past.X[:0], past.outcome[:0], past.group[:0])
         return learn_ranking(
             past,
             X,

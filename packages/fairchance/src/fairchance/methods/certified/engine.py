@@ -42,7 +42,7 @@ from fairchance.methods.certified.pilot import (
     RungEstimates,
     expected_bad,
 )
-from fairchance.methods.certified.ranking import Groups, Ranking
+from fairchance.methods.certified.ranking import Groups, PastApplicants, Ranking
 from fairchance.methods.certified.rules import Rules
 from fairchance.people.ids import keyed_bits, round_key
 from fairchance.people.likelihoods import ConstantLikelihood, Likelihood
@@ -70,6 +70,7 @@ _FEW_PENDING = 0.05  # of a round's accepted: a ranking may learn from it withou
 _NEW_OUTCOMES = 50  # since the last freeze, before the next
 _HARDLY_ANY = 0.02  # of applicants: a lender who accepts fewer has no business to keep
 _ABOUT_THE_SAME = 0.01  # of a policy's worth
+_PROMISING = 0.9  # of α: the largest estimated FDR to bet on in the history
 _HELD_UP = 5  # rounds in which nothing was tested before that is worth a warning
 
 
@@ -415,6 +416,8 @@ class Engine:
         Whether policies that do not follow the lender's own may be deployed beside it.
     delay
         The largest number of rounds after which an outcome has arrived.
+    past_worth
+        What the past earned per applicant, if the history is evidence; else NaN.
     """
 
     rules: Rules
@@ -432,6 +435,7 @@ class Engine:
     delta_spent: float = 0.0
     handed_over: bool = True
     delay: int = 0
+    past_worth: float = float("nan")
 
     @property
     def ladders(self) -> list[Ladder]:
@@ -636,6 +640,81 @@ class Engine:
         at = ladder.locate(self.rows.X[:n], self.rows["group"][:n])
         return at.beside(self.rows["incumbent"][:n], None)
 
+    def add_history(
+        self,
+        train: PastApplicants,
+        test: PastApplicants,
+        likelihood: Likelihood,
+        known: tuple[Floats, NDArray[np.int8]],
+        *,
+        beside: bool,
+    ) -> None:
+        """Add ladders that one half of the history has trained, and test them on the other half.
+
+        The history is a round with p = d, the past decision: a rejected applicant is uncovered and
+        counts as bad, so nothing is assumed about how the past selected. The model has learned
+        who is accepted and good.
+
+        Parameters
+        ----------
+        train, test
+            The halves.
+        likelihood
+            The model, which has seen the first half only.
+        known
+            Ranks of its applicants by models that have not seen them, and whether they were
+            accepted and good.
+        beside
+            Whether the lender decides on the rounds too, by the process of the history.
+        """
+        rules = self.rules
+        X, group = train.everyone
+        score = np.asarray(likelihood.score(X, group), np.float64)
+        ranking = Ranking.freeze(likelihood, score, group, self.n_groups, within=rules.within)
+        floor = Floor.freeze(rules.strategy, rules.floor, X, score, group, self.n_groups)
+        # Nothing here may depend on the other half, so neither may the softness.
+        share = max(ranking.knee(1.25 * rules.alpha), _SOFTEST)
+        tau = max(rules.hardest * share, min(6 / self.largest_batch, _SOFTEST))
+        level = rules.history_level / (1 + beside)
+        accepted = np.arange(group.size) < len(train.X)
+        bad = expected_bad(ranking.rank(score, group), *known)
+        if bad is None:
+            return
+        for union in (False, True)[: 1 + beside]:
+            ladder = Ladder(
+                ranking, tau, floor, level, ((0, 1.0),), 1, rules.alpha, rules.noise.most_bad, union
+            )
+            ladder.from_history = True
+            at = ladder.place(score, X, group).beside(accepted, None)
+            pi = ladder.policies(at)
+            mass = pi.sum(axis=0)
+            # A rejected applicant counts as bad, as in the test.
+            risk = np.where(accepted, np.mean(train.outcome != 1), 1.0) if union else bad
+            fdr = np.divide(risk @ pi, mass, out=np.ones(mass.size), where=mass > 0)
+            growth = mass * np.maximum(rules.alpha - fdr, 0.0) ** 2
+            if growth.any():
+                self._begin_tests(ladder, growth)
+                self._test_history(ladder, test, fdr)
+
+    def _test_history(self, ladder: Ladder, test: PastApplicants, fdr: Floats) -> None:
+        """Test a ladder on past applicants; ``fdr`` of the other half chooses the bets."""
+        X, group = test.everyone
+        accepted = np.arange(group.size) < len(test.X)
+        at = ladder.locate(X, group).beside(accepted, None)
+        bad = np.zeros(group.size)
+        bad[accepted] = self.rules.noise.badness(test.outcome != 1)
+        bounds = np.array([one.wealth.alpha for one in ladder.tests])[:, None, None]
+        bounds_on_ratio = ladder.ratio_bounds(None, ramp=0.0)
+        use = np.broadcast_to(fdr <= _PROMISING * bounds, (len(bounds), *bounds_on_ratio.shape))
+        ladder.test(
+            at, accepted.astype(np.float64), accepted, bad, ratio_bounds=bounds_on_ratio, use=use
+        )
+        loss, gain = self.rules.utility.gain_bad, self.rules.utility.gain_good
+        earned = np.where(test.outcome == 1, gain, loss)
+        self.past_worth = float(earned.sum() / group.size)
+        worth = earned @ ladder.policies(at[accepted])
+        self.stage.ladder_rows[-1].expected = np.asarray(worth / group.size)
+
     def _covered(self, ladder_rows: LadderRows) -> NDArray[np.bool_]:
         """Return the rungs of a new ladder that would be bet on if the last policy stays."""
         ladder, last = ladder_rows.ladder, self.last_batch
@@ -713,6 +792,8 @@ class Engine:
 
     def _worth(self, ladder_rows: LadderRows) -> Floats:
         """Return the estimated utility per applicant of every rung."""
+        if ladder_rows.expected is not None and self.estimates.settled.size < ENOUGH:
+            return ladder_rows.expected
         return self.estimates.worth(ladder_rows, self.rules.utility)
 
     @property
@@ -726,9 +807,14 @@ class Engine:
         mirror = self.stage.mirror
         return mirror is not None and mirror.log_wealth() >= -np.log(self.rules.delta)
 
+    @property
+    def _frozen_rows(self) -> list[LadderRows]:
+        """The ladders of the stage without those that a half of the history trained."""
+        return [rows for rows in self.stage.ladder_rows if not rows.ladder.from_history]
+
     def choose_pilot(self) -> ChosenPolicy:
         """Return the pilot on the newest ladder that does not use the lender's decisions."""
-        ladder_rows = next(rows for rows in self.stage.ladder_rows[::-1] if not rows.ladder.union)
+        ladder_rows = [rows for rows in self._frozen_rows if not rows.ladder.union][-1]
         pilot, estimates = self.stage.pilot, self.estimates
         if pilot is None:
             raise AssertionError("a pilot starts when the first ladder is frozen")
@@ -739,7 +825,7 @@ class Engine:
     def _choose_beside(self) -> tuple[float, ChosenPolicy]:
         """Return the pilot beside the lender's own policy, and what it seems to earn."""
         stage, estimates, last = self.stage, self.estimates, self.last_batch
-        unions = [rows for rows in stage.ladder_rows if rows.ladder.union]
+        unions = [rows for rows in self._frozen_rows if rows.ladder.union]
         if not unions or last is None:  # the lender began to decide after the last freeze
             return -np.inf, self.choose_pilot()
         ladder_rows = unions[-1]
@@ -754,6 +840,8 @@ class Engine:
         rung, share = stage.beside.rung(ladder_rows, reach, estimates, utility, alpha)
         fdr = estimates.mistakes(ladder_rows, rung)[0]
         policy = ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share)
+        if estimates.settled.size < ENOUGH and not np.isnan(self.past_worth):
+            return self.past_worth, policy
         return float(self._worth(ladder_rows)[rung]), policy
 
     # Logging rounds and forgetting applicants.
@@ -1081,6 +1169,8 @@ class Engine:
         waits = bool(awaited.size) and (self.is_held_up or not self.n_tested)
         barred = _unreachable(ladder.floor.strategy, X, score, ~sure)
         notes = [*ladder.ranking.notes, *policy.notes]
+        if policy.certified and ladder.from_history:
+            notes.append(Note("rests_on_history", {"n_outcomes": ladder.n_tested}))
         if rules.patience is not None and rules.patience <= self.delay:
             facts = {"patience": rules.patience, "delay": self.delay}
             notes.append(Note("patience_short", facts))

@@ -267,6 +267,8 @@ class Ladder:
     union
         Whether rungs also accept all applicants that the lender accepts; the first rung is then
         the lender's own policy, with q = 0.
+    from_history
+        Whether it was tested on the history first.
     """
 
     ranking: Ranking
@@ -278,6 +280,7 @@ class Ladder:
     alpha: float
     most_bad: float = 1.0
     union: bool = False
+    from_history: bool = False
     grid: Floats = field(init=False)
     wealth: Wealth = field(init=False)
     n_tested: int = 0
@@ -300,6 +303,7 @@ class Ladder:
             self.alpha,
             self.most_bad,
             self.union,
+            self.from_history,
         )
 
     @property
@@ -481,6 +485,7 @@ class LadderRows:
     def __init__(self, ladder: Ladder, at: Positions) -> None:
         self.ladder = ladder
         self.at = Positions(np.empty(0), np.empty(0))
+        self.expected: Floats | None = None  # worth of each rung by the history
         self._cells = np.empty(0, np.intp)
         self._tails = np.empty(0)
         self.extend(at)

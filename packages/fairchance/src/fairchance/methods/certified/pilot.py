@@ -96,7 +96,7 @@ class RungEstimates:
         """Return the estimated utility per applicant of every rung, less that of accepting none."""
         accepted, bad = self.totals(ladder_rows)
         utility = self.noise.recorded_utility(utility)
-        loss, gain = _gains(utility)
+        loss, gain = utility.gain_bad, utility.gain_good
         return np.asarray((loss * bad + gain * (accepted - bad)) / max(1, self.n_people))
 
     def mistakes(
@@ -229,7 +229,7 @@ class BesidePilot:
         accepted = float(lender.mean())
         if bad is None:
             return BesidePilot(_EXPLORED * accepted)
-        loss, gain = _gains(utility)
+        loss, gain = utility.gain_bad, utility.gain_good
         pi = ladder.policies(at[~lender])
         reach = pi.sum(axis=0) / lender.size
         risk = np.minimum(_UNLIKE_ACCEPTED * bad[~lender], 1.0)
@@ -262,7 +262,7 @@ class BesidePilot:
             return rung, share
         worth = estimates.worth(ladder_rows, utility)
         explored, error = estimates.mistakes(ladder_rows, rung, beyond=True)
-        loss, gain = _gains(utility)
+        loss, gain = utility.gain_bad, utility.gain_good
         even = gain / (gain - loss) if gain > loss else 0.0
         total = estimates.mistakes(ladder_rows, rung)[0]
         if explored + _SAFE * error <= even and total <= alpha and share <= estimates.explored:
@@ -271,13 +271,6 @@ class BesidePilot:
         while rung > 1 and worth[rung] < worth[0] - _COST * abs(worth[0]):
             rung -= 1
         return rung, min(share, max(float(reach[rung]), self.share / _STEP))
-
-
-def _gains(utility: Utility) -> tuple[float, float]:
-    """Return what accepting a bad and a good applicant is worth, less than rejecting them."""
-    outcomes = np.array([0.0, 1.0])
-    loss, gain = utility.expected(1.0, outcomes) - utility.expected(0.0, outcomes)
-    return float(loss), float(gain)
 
 
 def expected_bad(rank: Floats, known_rank: Floats, outcome: NDArray[np.int8]) -> Floats | None:

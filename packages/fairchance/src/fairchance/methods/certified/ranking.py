@@ -139,11 +139,34 @@ class PastApplicants:
         part._keep(accepted, rejected)
         return part
 
-    def fold(self, number: int) -> PastApplicants:
-        """Return one of two random halves, the same in any order of rows."""
-        part, key = copy.copy(self), round_key(0, 0)
+    @property
+    def everyone(self) -> tuple[Floats, Groups]:
+        """Features and groups of all applicants, the accepted first."""
+        return (
+            np.vstack([self.X, self.rejected_X]),
+            np.concatenate([self.group, self.rejected_group]),
+        )
+
+    def fold(self, number: int, split: int = 0) -> PastApplicants:
+        """Return one of two random halves, the same in any order of rows; splits are independent.
+
+        Both halves of a split are drawn by the ids.
+        """
+        part, key = copy.copy(self), round_key(0, split)
         halves = (keyed_bits(bits, key) >> 63 == number for bits in (self.bits, self.rejected_bits))
         part._keep(*halves)
+        return part
+
+    def as_accepted_and_good(self) -> PastApplicants:
+        """Return everyone with the outcome "accepted and good", which no rejected applicant has."""
+        part = copy.copy(self)
+        part.X, part.group = self.everyone
+        part.bits = np.concatenate([self.bits, self.rejected_bits])
+        rejected = np.zeros(len(self.rejected_X), np.int8)
+        part.outcome = np.concatenate([self.outcome, rejected])
+        nobody = slice(0)
+        part.rejected_X, part.rejected_group = self.rejected_X[nobody], self.rejected_group[nobody]
+        part.rejected_bits = self.rejected_bits[nobody]
         return part
 
     def forget(self, bits: NDArray[np.uint64]) -> None:

@@ -22,6 +22,7 @@ _LEVELS = (0.05, 0.25, 0.25, 0.25, 0.20)  # of a stage's δ, ladder by ladder
 # Beside the lender outcomes are many from the first round on, and late: the first ranking is tested
 # for a year before the second one has any evidence.
 _LEVELS_BESIDE = (0.35, 0.20, 0.20, 0.15, 0.10)
+_HISTORY_PART = 0.2  # of δ, if the history is tested too
 # Share of the horizon, and own outcomes. Any time is allowed: a ladder is tested on later rounds.
 _FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400), (0.6, 600))
 _SOFTNESS = (0.3, 0.3, 0.22, 0.15, 0.1)  # of the share that a ladder's model thinks it can accept
@@ -75,6 +76,7 @@ class Rules:
     maturity: int = 0
     patience: int | None = None
     monitor: float = 0.05
+    tests_history: bool = False
 
     @staticmethod
     def of(classifier: Any, n_engines: int, strategy: Strategy) -> Rules:
@@ -91,6 +93,7 @@ class Rules:
             maturity=classifier.maturity,
             patience=classifier.patience,
             monitor=classifier.monitor / n_engines,
+            tests_history=classifier.evidence == "history",
         )
 
     @property
@@ -122,7 +125,13 @@ class Rules:
         stage spends δ either for rounds beside the lender or for others.
         """
         stage = _FIRST_STAGE if restarts == 0 else (1 - _FIRST_STAGE) / 2**restarts
-        return self.delta * stage * self.levels(beside)[ladder]
+        left = 1 - _HISTORY_PART if self.tests_history else 1.0
+        return self.delta * stage * left * self.levels(beside)[ladder]
+
+    @property
+    def history_level(self) -> float:
+        """The part of δ that the ladders tested on the history may spend."""
+        return self.delta * _FIRST_STAGE * _HISTORY_PART
 
     def softness(self, ladder: int) -> float:
         """Return the softness of a ladder's edge, as a part of the share its model would accept."""
