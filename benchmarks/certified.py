@@ -4,8 +4,9 @@
 policy of each round on all applicants of a data set, not only on the batch of the round. Its parts:
 ``populations`` (the default settings on four data sets), ``nulls`` (no policy keeps the bound, so
 each certificate is false), ``controls`` (broken tests, to be caught), ``flipped`` (a history with
-wrong outcomes), ``groups`` (options about groups) and ``speed``. Each run is appended to a
-file, and a repeated command continues where the last one stopped.
+wrong outcomes), ``groups`` (options about groups), ``floors`` (what a chance for
+everybody costs) and ``speed``. Each run is appended to a file, and a repeated command continues
+where the last one stopped.
 """
 
 from __future__ import annotations
@@ -294,6 +295,8 @@ def variants(part: str) -> dict[str, dict[str, Any]]:
             "tests training rounds": {"method": TestsTrainingRounds},
             "ignores propensities": {"method": IgnoresPropensities},
         }
+    if part == "floors":
+        return {f"floor {floor:g}": {"floor": floor} for floor in (0.0, 0.0005, 0.001, 0.002)}
     return GROUP_OPTIONS if part == "groups" else {"default": {}}
 
 
@@ -459,6 +462,7 @@ PARTS: dict[str, tuple[list[str], int]] = {
     "controls": (["california", "noise"], 5),
     "flipped": (list(DATA), 5),
     "groups": (["california", "adult"], 4),
+    "floors": (list(DATA), 3),
 }
 
 
