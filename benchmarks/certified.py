@@ -246,7 +246,8 @@ class _Replaying(Engine):
             bad[waiting.accepted] = self._outcomes(waiting) != 1
             use = ladder_rows.ladder.worth_betting(at, waiting.p, self.estimates.fdr(ladder_rows))
             applicants = at, waiting.p, waiting.accepted, bad
-            ladder_rows.ladder.test(*applicants, deployed=None, use=use)
+            bounds = ladder_rows.ladder.ratio_bounds(None)
+            ladder_rows.ladder.test(*applicants, ratio_bounds=bounds, use=use)
 
 
 class _Unweighted(Engine):

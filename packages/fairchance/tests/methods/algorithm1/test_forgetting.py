@@ -392,7 +392,7 @@ def test_a_ranking_learns_from_the_others_only():
     X = batches[0].people.X
     score = found.score(X, np.zeros(len(X), np.intp))
     assert score == pytest.approx(by_hand.predict_proba(X)[:, 1], abs=1e-9)
-    assert len(classifier._reference[0]) == 600 + 2 * 300 - len(gone)
+    assert classifier._reference.bits.size == 600 + 2 * 300 - len(gone)
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])

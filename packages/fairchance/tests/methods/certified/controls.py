@@ -43,13 +43,13 @@ class HistoryTrusted(Engine):
 
     history: tuple
 
-    def _freeze(self, t, reference, likelihood, message):
-        super()._freeze(t, reference, likelihood, message)
+    def _freeze(self, *args):
+        super()._freeze(*args)
         ladder = self.ladders[-1]
         X, group, bad = self.history
         applicants = np.ones(bad.size, np.bool_)
         at, p, use = ladder.locate(X, group), np.ones(bad.size), np.ones(ladder.grid.size, np.bool_)
-        ladder.test(at, p, applicants, bad, deployed=None, use=use)
+        ladder.test(at, p, applicants, bad, ratio_bounds=ladder.ratio_bounds(None), use=use)
 
 
 class Overtaking(Engine):
@@ -66,10 +66,9 @@ class Overtaking(Engine):
             bad[accepted] = outcome == 0
             now = arrived & waiting.untested
             for bet in waiting.bets:
-                own = bet.ladder is waiting.policy.ladder
-                deployed = waiting.policy.rung if own else None
+                bounds = waiting.policy.ratio_bounds(bet.ladder)
                 part = bet.positions[now], waiting.p[now], accepted[now], bad[now]
-                bet.ladder.test(*part, deployed=deployed, use=bet.use)
+                bet.ladder.test(*part, ratio_bounds=bounds, use=bet.use)
             waiting.untested &= ~now
         self.waiting = [waiting for waiting in self.waiting if waiting.untested.any()]
 

@@ -47,9 +47,9 @@ def test_a_test_at_another_bound_is_that_of_a_ladder_of_its_own(rng):
     for _ in range(4):
         batch = play_round(rng, ladder, 25, 0.04)
         use = rng.random((3, 2, ladder.grid.size)) < 0.9
-        ladder.test(*batch, deployed=25, use=use)
+        ladder.test(*batch, ratio_bounds=ladder.ratio_bounds(25), use=use)
         for k, other in enumerate(alone, 1):
-            other.test(*batch, deployed=25, use=use[k])
+            other.test(*batch, ratio_bounds=other.ratio_bounds(25), use=use[k])
     for own, other in zip(ladder.others, alone, strict=True):
         assert own.wealth.log == pytest.approx(other.wealth.log, abs=1e-9)
         assert np.array_equal(own.certified(ladder.level), other.certified())

@@ -33,23 +33,24 @@ from methods.certified.ladders import RULES, make_ladder
 def test_if_all_look_alike_a_rung_accepts_with_the_share_of_the_pilot():
     ranking = replace(make_ladder().ranking, likelihood=ConstantLikelihood(0.5))
     for share in (0.02, 0.1, 0.7):
-        tau = edge_softness(ranking, 0, RULES, Pilot(ALPHA, share), share, 500)
+        tau = edge_softness(ranking, 0, RULES, Pilot(ALPHA, share), share, 500, 0.3)
         assert np.exp(-(1 - share) / tau) == pytest.approx(share)
 
 
 def test_an_edge_is_a_part_of_the_accepted_share_and_at_least_six_applicants():
-    ranking = make_ladder().ranking
+    ranking, softness = make_ladder().ranking, RULES.softness(0)
     for share in (0.005, 0.05, 0.5):
         pilot = Pilot(ALPHA, share)
         accepted = min(max(ranking.knee(1.25 * ALPHA), share), 4 * share)
-        expected = RULES.softness(0) * accepted
-        assert edge_softness(ranking, 0, RULES, pilot, share, 10**6) == pytest.approx(expected)
-        small = edge_softness(ranking, 0, RULES, pilot, share, 100)
+        expected = softness * accepted
+        large = edge_softness(ranking, 0, RULES, pilot, share, 10**6, softness)
+        assert large == pytest.approx(expected)
+        small = edge_softness(ranking, 0, RULES, pilot, share, 100, softness)
         assert small == pytest.approx(max(expected, 0.05))
     # Later ladders: around what was deployed so far.
     for widest in (0.001, 0.2):
         later = RULES.softness(1) * min(max(ranking.knee(ALPHA), 0.5 * widest), 6 * widest)
-        found = edge_softness(ranking, 1, RULES, pilot, widest, 10**6)
+        found = edge_softness(ranking, 1, RULES, pilot, widest, 10**6, RULES.softness(1))
         assert found == pytest.approx(later)
 
 

@@ -75,11 +75,15 @@ def test_never_uncertified(rng):
     ladder = make_ladder()
     everywhere = np.ones(ladder.grid.size, np.bool_)
     for _ in range(8):
-        ladder.test(*play_round(rng, ladder, 25, 0.02), deployed=25, use=everywhere)
+        ladder.test(
+            *play_round(rng, ladder, 25, 0.02), ratio_bounds=ladder.ratio_bounds(25), use=everywhere
+        )
     before = ladder.certified()
     assert before[20:26].all()
     for _ in range(30):
-        ladder.test(*play_round(rng, ladder, 25, 0.6), deployed=25, use=everywhere)
+        ladder.test(
+            *play_round(rng, ladder, 25, 0.6), ratio_bounds=ladder.ratio_bounds(25), use=everywhere
+        )
         assert np.array_equal(ladder.certified() & before, before)
     assert np.all(ladder.wealth.mixed()[20:26] < 0)  # though nothing speaks for it any more
 
@@ -87,7 +91,7 @@ def test_never_uncertified(rng):
 def test_rungs_without_a_bet_keep_their_wealth(rng):
     ladder = make_ladder()
     use = np.arange(ladder.grid.size) < 30
-    ladder.test(*play_round(rng, ladder, 25, 0.1), deployed=25, use=use)
+    ladder.test(*play_round(rng, ladder, 25, 0.1), ratio_bounds=ladder.ratio_bounds(25), use=use)
     assert np.all(ladder.wealth.log[..., :30] != 0)
     assert np.all(ladder.wealth.log[..., 30:] == 0)
 
@@ -95,7 +99,7 @@ def test_rungs_without_a_bet_keep_their_wealth(rng):
 def test_a_cap_without_a_bet_keeps_its_wealth(rng):
     ladder = make_ladder()
     use = np.array([np.arange(ladder.grid.size) < 30, np.arange(ladder.grid.size) < 50])
-    ladder.test(*play_round(rng, ladder, 25, 0.1), deployed=25, use=use)
+    ladder.test(*play_round(rng, ladder, 25, 0.1), ratio_bounds=ladder.ratio_bounds(25), use=use)
     assert np.array_equal((ladder.wealth.log != 0).all(axis=1), use)
     assert np.array_equal((ladder.wealth.log != 0).any(axis=1), use)
 
@@ -109,7 +113,7 @@ def test_evidence_equals_that_of_one_table_of_all_applicants(deployed, floor, rn
     on = other if deployed is None else ladder
     at, p, accepted, bad = play_round(rng, on, 10 if deployed is None else deployed, 0.1)
     use = rng.random((2, ladder.grid.size)) < 0.8
-    ladder.test(at, p, accepted, bad, deployed=deployed, use=use)
+    ladder.test(at, p, accepted, bad, ratio_bounds=ladder.ratio_bounds(deployed), use=use)
     shares = ladder.wealth.shares(ladder.ratio_bounds(deployed))
     for i, cap in enumerate(RATIO_CAPS):
         z = values(ladder.policies(at), p, accepted, bad, ALPHA, cap)
@@ -206,14 +210,14 @@ def test_more_outcomes_assumes_the_same_rounds_again(rng):
     rounds = [play_round(rng, ladder, 25, fdr) for fdr in (0.1, 0.12)]
     assert np.isnan(ladder.more_outcomes(26))  # nothing is known yet
     for batch in rounds:
-        ladder.test(*batch, deployed=25, use=use)
+        ladder.test(*batch, ratio_bounds=ladder.ratio_bounds(25), use=use)
     known, times = sum(int(accepted.sum()) for _, _, accepted, _ in rounds), 1
     more = ladder.more_outcomes(26)
     assert more > known
     while ladder.wealth.best[26] < ladder.threshold(26):
         assert more > (times - 1) * known
         for batch in rounds:
-            ladder.test(*batch, deployed=25, use=use)
+            ladder.test(*batch, ratio_bounds=ladder.ratio_bounds(25), use=use)
         times += 1
     assert more <= (times - 1) * known
     assert ladder.more_outcomes(26) == 0
@@ -222,7 +226,9 @@ def test_more_outcomes_assumes_the_same_rounds_again(rng):
 def test_evidence_against_a_rung_leaves_the_missing_outcomes_unknown(rng):
     ladder = make_ladder()
     ladder.test(
-        *play_round(rng, ladder, 25, 1.0), deployed=25, use=np.ones(ladder.grid.size, np.bool_)
+        *play_round(rng, ladder, 25, 1.0),
+        ratio_bounds=ladder.ratio_bounds(25),
+        use=np.ones(ladder.grid.size, np.bool_),
     )
     assert np.isnan(ladder.more_outcomes(26))
     assert np.isnan(ladder.more_outcomes(3))  # inside both starts: none can come
@@ -233,7 +239,9 @@ def test_the_nearest_certificate_is_the_nearest_start_of_any_ladder(rng):
     better, worse, untested = make_ladder(), make_ladder(starts=((30, 1.0),)), make_ladder()
     for ladder, fdr in ((better, 0.02), (worse, 0.09)):
         use = np.ones(ladder.grid.size, np.bool_)
-        ladder.test(*play_round(rng, ladder, 30, fdr), deployed=30, use=use)
+        ladder.test(
+            *play_round(rng, ladder, 30, fdr), ratio_bounds=ladder.ratio_bounds(30), use=use
+        )
     outer, inner = (better.more_outcomes(rung) for rung in (20, 8))
     assert 0 < outer < inner
     assert outer < worse.more_outcomes(30) < np.inf
@@ -449,9 +457,9 @@ def test_no_applicant_loses_more_than_the_bound_and_none_gains_in_expectation(li
 class Uncounted(Ladder):
     """The control: applicants whom the deployed policy bars are left out, not counted as bad."""
 
-    def test(self, *people, deployed, use):
+    def test(self, *people, ratio_bounds, use):
         _, p, _, _ = people
-        super().test(*(part[p > 0] for part in people), deployed=deployed, use=use)
+        super().test(*(part[p > 0] for part in people), ratio_bounds=ratio_bounds, use=use)
 
 
 @pytest.mark.parametrize(("kind", "blind"), [(Ladder, False), (Uncounted, True)])
@@ -472,7 +480,9 @@ def test_unseen_applicants_do_not_help_a_certificate(kind, blind):
             accepted = rng.random(500) < p
             unseen = at.barred & (at.rank > ladder.grid[deployed])
             bad = rng.random(500) < np.where(unseen, 1.0, 0.02)
-            ladder.test(at, p, accepted, bad & accepted, deployed=deployed, use=use)
+            ladder.test(
+                at, p, accepted, bad & accepted, ratio_bounds=ladder.ratio_bounds(deployed), use=use
+            )
         many = ladder.locate(rng.normal(size=(20_000, 2)), np.zeros(20_000, np.intp))
         unseen = many.barred & (many.rank > ladder.grid[deployed])
         pi = ladder.policy(many, wide)

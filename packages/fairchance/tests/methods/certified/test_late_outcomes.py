@@ -203,12 +203,14 @@ def test_levels_of_any_number_of_restarts_stay_within_delta():
     assert spent[-1] <= DELTA
 
 
+@pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("horizon", [None, 1, 39, 1000])
-def test_levels_of_a_stage_sum_to_at_most_one(horizon):
+def test_levels_of_a_stage_sum_to_at_most_one(horizon, beside):
     rules = Rules(0.15, DELTA, Accuracy(), horizon, False, 0.0, Uniform(), OutcomeNoise())
-    assert len(rules.levels) == len(rules.freezes)
-    assert 0.99 <= sum(rules.levels) <= 1 + 1e-12
-    assert all(level > 0 for level in rules.levels)
+    levels = rules.levels(beside)
+    assert len(levels) == len(rules.freezes)
+    assert 0.99 <= sum(levels) <= 1 + 1e-12
+    assert all(level > 0 for level in levels)
     assert list(rules.freezes) == sorted(rules.freezes)
 
 
