@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from versions import RANKED, SCIKIT_LEARN_1_9
+
 
 def same(shown, printed):
     """Say whether something was printed as shown, with ``...`` for whatever differs each time."""
@@ -84,9 +86,14 @@ def transcript(*commands, width=100):
 
 @pytest.fixture
 def golden(request):
-    """Return a function that compares a text with ``golden/NAME.txt`` beside the test."""
+    """Return a function that compares a text with ``golden/NAME.txt`` beside the test.
 
-    def compare(name, printed):
+    A text with results of the default ranking is ``ranked``; older trees rank otherwise.
+    """
+
+    def compare(name, printed, *, ranked=False):
+        if ranked and not SCIKIT_LEARN_1_9:
+            pytest.skip(RANKED)
         file = Path(request.path).parent / "golden" / f"{name}.txt"
         compare_with(file, printed, update=request.config.getoption("update_golden"))
 

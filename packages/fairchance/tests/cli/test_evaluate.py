@@ -206,6 +206,7 @@ def test_what_is_printed(log, url, golden):
             f"{file} --policy 's >= 0.7' --policy 's >= 0.1'",
             "evaluate --log none.csv --policy 'score >= 0.85'",
         ).replace(url, "sqlite:///lender.db"),
+        ranked=True,
     )
 
 

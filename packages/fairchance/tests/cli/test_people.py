@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pandas as pd
 import pytest
@@ -298,6 +299,7 @@ def test_applicants_must_be_named_exactly_once(lender):
 
 
 def test_what_the_commands_print(lender, golden):
+    golden = partial(golden, ranked=True)
     _, yes, no, _ = lender(CERTIFIED)
     pd.DataFrame({"id": yes[6:], "outcome": "repaid"}).to_csv("outcomes.csv", index=False)
     done("observe", "outcomes.csv")

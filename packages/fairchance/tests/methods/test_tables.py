@@ -205,9 +205,10 @@ def test_reasons_are_about_the_columns_of_the_table(method, learner, groups):
     group = {"sensitive_features": np.arange(600) % 2} if groups else {}
     clf = method(learner=LEARNERS[learner](), missing_values="?", **groups)
     clf, X, batch, _ = play(clf, **group)
-    reference = Reference.of(X, batch.accepted, ["owner"], missing_values=("?",))
+    best = batch.score >= np.quantile(batch.score, 0.7)  # trees may accept next to nobody
+    reference = Reference.of(X, best, ["owner"], missing_values=("?",))
     assert reference.values[0] in ("clerk", "nurse")
-    middle = X["since"][batch.accepted].mean()
+    middle = X["since"][best].mean()
     assert abs(pd.Timestamp(reference.values[3], unit="D") - middle) < pd.Timedelta("1ms")
     found = contributions(clf, X, reference, **group)
     assert found.shape == (600, 6)
