@@ -137,6 +137,7 @@ def test_an_exported_table_gives_the_same_log(place, tmp_path, kind):
     }
     for one in read[kind]:
         found = DecisionLog.from_frame(one(path))
+        near = {"rtol": 1e-12 if one is pd.read_csv else 0, "atol": 0}  # pandas 2 reads roughly
         for name in (
             "accepted",
             "propensity",
@@ -147,13 +148,13 @@ def test_an_exported_table_gives_the_same_log(place, tmp_path, kind):
             "erased",
             "drawn",
         ):
-            assert np.array_equal(getattr(found, name), getattr(log, name), equal_nan=True)
+            assert np.allclose(getattr(found, name), getattr(log, name), **near, equal_nan=True)
         assert found.erased.sum() == len(gone)
         for own, other in zip(found.groups, log.groups, strict=True):
             assert (own.attribute, own.names) == (other.attribute, other.names)
             assert np.array_equal(own.codes, other.codes)
         columns = [as_array(column) for column in nw.from_native(found.X).iter_columns()]
-        assert np.array_equal(np.array(columns, float).T, log.X, equal_nan=True)
+        assert np.allclose(np.array(columns, float).T, log.X, **near, equal_nan=True)
 
 
 def test_erased_applicants_have_no_features_and_no_group(place):
