@@ -25,6 +25,7 @@ from fairchance.audit import DecisionLog, evaluate
 from fairchance.audit.rates import WHOLE, rate_of
 from fairchance.cli import pack
 from fairchance.cli.commands.audit import _audited
+from fairchance.cli.files.csv_files import csv_bytes
 from fairchance.cli.files.excel import xlsx_bytes
 from fairchance.cli.pages.audit import DECIDED, audit_page
 from fairchance.cli.pages.page import PageTable
@@ -299,7 +300,7 @@ def test_what_is_printed_and_what_the_page_says(url, audited, golden, folder):
             lines += [
                 part.note for part in section.parts if isinstance(part, PageTable) and part.note
             ]
-    golden("audit", "\n".join(lines) + "\n")
+    golden("audit", "\n".join(lines) + "\n", ranked=True)
 
 
 def test_without_groups_nothing_is_said_about_them(url):
@@ -423,10 +424,15 @@ def test_names_that_a_spreadsheet_would_run(url):
     frame = pd.DataFrame({"=1+1": log.X["income"].to_pylist()})
     odd = DecisionLog(log.accepted, log.propensity, log.outcome, X=frame, round=log.round)
     from fairchance.cli.evaluations import estimates_table  # noqa: PLC0415
-    from fairchance.cli.files.csv_files import csv_bytes  # noqa: PLC0415
 
     one = evaluate(odd, {"=cmd|x": "=1+1 >= 0"})["=cmd|x"]
     assert b'"\'=cmd|x"' in csv_bytes(estimates_table([one]))
+
+
+def test_a_table_in_pieces_has_every_line_once():
+    empty, first, last = (pa.array(some, pa.string()) for some in ([], ["x"], ["y"]))
+    table = pa.table({"a": pa.chunked_array([empty, first, empty, last])})
+    assert csv_bytes(table) == b'"a"\n"x"\n"y"\n'
 
 
 def test_every_file_of_a_pack_has_a_place_in_the_readme():

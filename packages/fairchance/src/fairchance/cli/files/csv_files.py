@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from fairchance.core.sizes import MOST_HEADER
@@ -95,9 +95,7 @@ def with_commas(content: bytes, name: str, text: Collection[str] = ()) -> bytes:
     columns = dict(zip(range(table.num_columns), table.columns, strict=True))
     chosen = {at: column for at, column in columns.items() if table.column_names[at] not in text}
     columns |= _with_points(chosen, table.column_names, name)
-    sink = io.BytesIO()
-    arrow("csv").write_csv(arrow().Table.from_arrays([*columns.values()], table.column_names), sink)
-    return sink.getvalue()
+    return _written([*columns.values()], table.column_names)
 
 
 def _with_points(columns: dict[int, Any], names: list[str], source: str) -> dict[int, Any]:
@@ -227,6 +225,13 @@ def csv_bytes(table: Any, numbers: Iterable[str] = ()) -> bytes:
     names = compute.replace_substring_regex(
         pa.array(names, pa.string()), _RISKY, r"\1'\2"
     ).to_pylist()
+    return _written(columns, names)
+
+
+def _written(columns: Sequence[Any], names: Sequence[str]) -> bytes:
+    """Return columns as csv."""
     sink = io.BytesIO()
-    arrow("csv").write_csv(pa.Table.from_arrays(columns, names), sink)
+    # In one piece: for an empty one, pyarrow before 24 writes the lines before it again.
+    table = arrow().Table.from_arrays(columns, names).combine_chunks()
+    arrow("csv").write_csv(table, sink)
     return sink.getvalue()
