@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
 
 import typer
 
@@ -66,12 +66,15 @@ def demo(
     """
     with errors(json):
         _check_folder(out)
+        from sqlalchemy import URL  # noqa: PLC0415 - an extra
+
         from fairchance.cli.pages.program import write_program_report  # noqa: PLC0415 - an extra
         from fairchance.ledger.summary import read_details, summarise  # noqa: PLC0415
 
         with writing(out):
             _make_folder(out)
-        url, page = f"sqlite:///{quote(str(out / _LEDGER))}", out / _PAGE
+        url = URL.create("sqlite", database=str(out / _LEDGER)).render_as_string()
+        page = out / _PAGE
         with counting_bar("months", json) as progress:
             program, before, months = _lend(url, progress)
         summary = summarise(program.ledger)
@@ -282,5 +285,5 @@ def _total(months: Iterable[Month], what: str, *groups: str) -> int:
 def _print_places(console: Console, url: str, page: Path) -> None:
     """Print where the report is, and commands that read the ledger."""
     console.print(f"Report: {page.resolve()}", soft_wrap=True)
-    console.print(f"On the record: fairchance status {url}", soft_wrap=True)
-    console.print(f"Its proof: fairchance verify {url}", soft_wrap=True)
+    console.print(f"On the record: fairchance status {quote(url)}", soft_wrap=True)
+    console.print(f"Its proof: fairchance verify {quote(url)}", soft_wrap=True)
