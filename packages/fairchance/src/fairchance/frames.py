@@ -13,6 +13,7 @@ from fairchance.errors import InputError
 
 __all__ = [
     "ENCODE",
+    "UNNAMED",
     "Features",
     "as_array",
     "column",
@@ -32,6 +33,7 @@ __all__ = [
 ]
 
 ENCODE = "encode them, or give a learner that is a Pipeline with an encoder as its first step"
+UNNAMED = ("polars", "pyarrow")  # whose names scikit-learn does not read; polars 2 before its 1.9
 
 
 @dataclass(frozen=True)

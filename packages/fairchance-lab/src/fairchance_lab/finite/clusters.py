@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
-from fairchance.frames import as_array, column, is_missing, read_features, to_frame
+from fairchance.frames import UNNAMED, as_array, column, is_missing, read_features, to_frame
 
 __all__ = ["ClusteredDomain"]
 
@@ -135,7 +135,7 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         features = read_features(
             X, raw=False, encode="clusters need numbers, so encode them before"
         )
-        if features.backend != "pyarrow":
+        if features.backend not in UNNAMED:
             checked = validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
             return np.asarray(checked)
         array = check_array(features.X, dtype=[np.float64, np.float32], estimator=self)

@@ -20,6 +20,7 @@ from fairchance.core.strategies import Columns
 from fairchance.errors import InputError, LearningWarning
 from fairchance.frames import (
     ENCODE,
+    UNNAMED,
     Features,
     as_array,
     column,
@@ -403,7 +404,7 @@ class Intake:
             self._check_finite(X, None)
             return X, "numpy"
         names, backend = names_and_backend(X)
-        if not reset and (own_message or backend == "pyarrow"):
+        if not reset and (own_message or backend in UNNAMED):
             X, names = with_columns(X, self.names), names and self.names
         if self.encodes and backend != "numpy":
             features = Features(X, names, backend)
@@ -516,7 +517,7 @@ class Intake:
         self, estimator: Any, X: Any, array: Any, features: Features, reset: bool
     ) -> None:
         """Keep scikit-learn's own record of columns; it cannot read every kind of frame."""
-        if features.backend != "pyarrow":
+        if features.backend not in UNNAMED:
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         elif reset:
             estimator.n_features_in_ = array.shape[1]
