@@ -182,7 +182,9 @@ class CertifiedClassifier(DecidingClassifier):
         ``"overall"``: one certificate for all applicants. ``"per_group"``: each group has its own
         ladders, its own certificate and its part of δ, and a round is certified if all groups are.
     floor
-        Mean chance of acceptance for every applicant, whatever the rank, in [0, 0.1].
+        Mean chance of acceptance for every applicant, whatever the rank, in [0, 0.1]; with a ramp r
+        it is r times this. Barred applicants have none. The default gives one applicant in 2,000 a
+        chance who would have none otherwise, and costs one or two hundredths of the ceiling.
     handover
         ``"automatic"``: beside the lender's own decisions (``incumbent``), a certified policy that
         does not follow them takes over once it seems to earn more, or once outcomes show that the
@@ -270,7 +272,7 @@ class CertifiedClassifier(DecidingClassifier):
         horizon: int | None = None,
         ranks: Literal["overall", "within_group"] = "overall",
         certify: Literal["overall", "per_group"] = "overall",
-        floor: float = 0.0,
+        floor: float = 0.0005,
         handover: Literal["automatic", "by hand"] = "automatic",
         evidence: Literal["rounds", "history"] = "rounds",
         strategy: Any = None,
