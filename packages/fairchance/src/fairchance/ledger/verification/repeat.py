@@ -160,8 +160,10 @@ class CertifiedReplayer(CertifiedClassifier):
     def _check_new(self, batch: Any) -> None:
         pass
 
-    def _record(self, batch: Any, choices: Any, positions: Any, decided: Decisions) -> None:
-        del positions
+    def _record(
+        self, batch: Any, choices: Any, positions: Any, decided: Decisions, again: Any
+    ) -> None:
+        del positions, again
         rows = [self._rows_of(batch.group, z) for z in range(len(choices))]
         self._made = [
             {

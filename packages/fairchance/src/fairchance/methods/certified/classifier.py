@@ -27,6 +27,7 @@ from fairchance.core.sampling import ramped_coins
 from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError, LearningWarning
+from fairchance.frames import column
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.wrap import check_keeps_nobody
 from fairchance.methods.certified.engine import ChosenPolicy, Engine, Reference
@@ -152,6 +153,50 @@ def restarts_since(
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Persons:
+    """The persons of a batch.
+
+    Attributes
+    ----------
+    number
+        Number of each applicant's person.
+    answer
+        The row whose answer each applicant gets: the own one, or that of the person's first
+        application if the person has applied too often.
+    """
+
+    number: NDArray[np.intp]
+    answer: NDArray[np.intp]
+
+    @staticmethod
+    def of(persons: Any, batch: Batch, most: int) -> _Persons | None:
+        """Read the persons of a batch, of whom each may have ``most`` applications that count."""
+        if persons is None:
+            return None
+        names = column(persons, len(batch), "persons")
+        missing = sum(name is None or name != name for name in names.tolist())
+        if missing:
+            raise InputError(
+                f"{missing} of {len(batch)} applicants have no value in persons; give each of them "
+                f"one of their own."
+            )
+        number = np.unique(names.astype(np.str_), return_inverse=True)[1]
+        # By the bits of ids, so that the order of rows does not matter.
+        order = np.lexsort([batch.bits, number])
+        first = np.searchsorted(number[order], number[order])
+        turn = np.arange(number.size) - first
+        answer = np.empty(number.size, np.intp)
+        answer[order] = np.where(turn < most, order, order[first])
+        return _Persons(number, answer)
+
+    def without_further(self, at: Positions, rows: NDArray[np.intp]) -> Positions:
+        """Return positions in which applications that do not count are accepted by no policy."""
+        further = self.answer[rows] != rows
+        by_lender = None if at.incumbent is None else at.incumbent & ~further
+        return at.beside(by_lender, further)
+
+
 @saved
 class CertifiedClassifier(DecidingClassifier):
     """Decide batches so that certified rounds keep the bound on mistakes, with confidence 1 − δ.
@@ -193,6 +238,12 @@ class CertifiedClassifier(DecidingClassifier):
         ``"rounds"``: certificates rest on our own rounds only. ``"history"``: the history is
         tested too, on one more ladder. This assumes that it holds every applicant of its time,
         accepted or rejected, and that they come from the same population as those of the rounds.
+    per_person
+        The most applications of one person in a round that count as evidence, if ``decide`` is told
+        the persons. Further ones get the answer that the first one got.
+    shock
+        σ of a shock that the share of bad outcomes of all applicants of a round may have in common,
+        such as .02 for two points; certificates allow for it. 0 means none.
     strategy
         How that chance is spread over applicants: any strategy of Algorithm 1, or a function of
         (X, score, group). It is frozen with each ladder. None means the same chance for all. Limits
@@ -275,6 +326,8 @@ class CertifiedClassifier(DecidingClassifier):
         floor: float = 0.0005,
         handover: Literal["automatic", "by hand"] = "automatic",
         evidence: Literal["rounds", "history"] = "rounds",
+        per_person: int = 5,
+        shock: float = 0.0,
         strategy: Any = None,
         maturity: int = 0,
         patience: int | None = None,
@@ -298,6 +351,8 @@ class CertifiedClassifier(DecidingClassifier):
         self.floor = floor
         self.handover = handover
         self.evidence = evidence
+        self.per_person = per_person
+        self.shock = shock
         self.strategy = strategy
         self.maturity = maturity
         self.patience = patience
@@ -418,6 +473,7 @@ class CertifiedClassifier(DecidingClassifier):
         ids: Any = None,
         incumbent: Any = None,
         barred: Any = None,
+        persons: Any = None,
         ramp: float = 1.0,
         unlike_history: bool = False,
     ) -> Decisions:
@@ -439,6 +495,9 @@ class CertifiedClassifier(DecidingClassifier):
             none. It has to be known before our answer, and must not depend on it.
         barred
             Applicants who must be refused, by a rule that is known before; None means none.
+        persons
+            Who applied, one value per application: applications of a person in a batch depend on
+            each other. None means that all applicants are different persons.
         ramp
             0: the lender's decision is carried out and ours is only recorded (shadow mode). 1: ours
             is carried out. Between: ours for this share of applicants.
@@ -459,6 +518,7 @@ class CertifiedClassifier(DecidingClassifier):
         )
         ramp = check_ramp(ramp, batch.incumbent)
         self._check_new(batch)
+        again = _Persons.of(persons, batch, self.per_person)
         t = len(self._rounds) // len(self._engines) + 1
         choices, positions = [], []
         pi, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
@@ -470,11 +530,10 @@ class CertifiedClassifier(DecidingClassifier):
             ladder, X, group = choice.ladder, batch.X[rows], batch.group[rows]
             score[rows] = ladder.ranking.score(X, group)
             at = ladder.place(score[rows], X, group).beside(
-                *(
-                    None if flags is None else flags[rows]
-                    for flags in (batch.incumbent, batch.barred)
-                )
+                None if batch.incumbent is None else batch.incumbent[rows],
+                None if batch.barred is None else batch.barred[rows],
             )
+            at = at if again is None else again.without_further(at, rows)
             positions.append(at)
             pi[rows] = ladder.policy(at, choice.rung)
             sure[rows] = choice.sure(at)
@@ -487,6 +546,8 @@ class CertifiedClassifier(DecidingClassifier):
             keyed_bits(batch.bits, round_key(self._seed, t, _COIN)),
             ramp_bits(batch.bits, self._seed),
         )
+        if again is not None:
+            accepted, p = accepted[again.answer], p[again.answer]
         statuses = {choice.status for choice in choices}
         decided = Decisions(
             batch.ids,
@@ -504,7 +565,7 @@ class CertifiedClassifier(DecidingClassifier):
             ramp=ramp,
             status=min(statuses, key=_STATUSES.index),
         )
-        self._record(batch, choices, positions, decided)
+        self._record(batch, choices, positions, decided, again)
         self._choices = choices
         return self._counted(batch, decided)
 
@@ -535,6 +596,7 @@ class CertifiedClassifier(DecidingClassifier):
         choices: list[ChosenPolicy],
         positions: list[Positions],
         decided: Decisions,
+        again: _Persons | None,
     ) -> None:
         self._warn_if_held_up()  # first, as warnings may be errors
         t, p, accepted = decided.round, decided.propensity, decided.accepted
@@ -555,6 +617,7 @@ class CertifiedClassifier(DecidingClassifier):
                 batch.ids[rows],
                 batch.bits[rows],
                 None if batch.barred is None else batch.barred[rows],
+                None if again is None else again.number[rows],
             )
             at = positions[z]
             record = engine.report(

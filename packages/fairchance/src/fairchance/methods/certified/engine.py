@@ -21,9 +21,9 @@ from fairchance.core.strategies import Strategy
 from fairchance.methods.algorithm1.exploration import barred_note
 from fairchance.methods.certified.evidence import (
     RATIO_CAPS,
+    Dependence,
     DriftMonitor,
     MirrorTest,
-    Wealth,
     uncovered,
 )
 from fairchance.methods.certified.ladder import (
@@ -194,6 +194,8 @@ class WaitingRound:
         The policy that decided the round.
     bets
         The bets of each ladder; empty if the ladders were dropped since.
+    persons
+        Numbers of the persons who applied; None if each application is another person's.
     """
 
     number: int
@@ -207,6 +209,7 @@ class WaitingRound:
     rows: NDArray[np.int64]
     policy: ChosenPolicy
     bets: list[LadderBets]
+    persons: NDArray[np.intp] | None = None
 
     def locate(self) -> None:
         """Find the positions of the applicants on every ladder that bets."""
@@ -565,6 +568,7 @@ class Engine:
                 rules.alpha,
                 rules.noise.most_bad,
                 union,
+                shock=rules.shock,
             )
 
         usual = rules.softness(k)
@@ -572,6 +576,10 @@ class Engine:
         if beside:
             # The union explores, so the edge of the other kind may be as hard as it ever gets.
             kinds = [ladder_of(rules.hardest, False), ladder_of(usual, True)]
+        if rules.shock:
+            at = kinds[0].place(score, X, group).beside(reference.incumbent, None)
+            for ladder in kinds:
+                ladder.mass = _largest_mass(ladder.policies(at))
         growth = None
         if known is not None:
             growth = self._expected_growth(kinds[0], kinds[1], reference, *known)
@@ -625,8 +633,7 @@ class Engine:
 
         ladder.starts = starts(rules.alpha)
         ladder.others = tuple(
-            BoundTest(starts(bound), Wealth.start(bound, ladder.grid.size, rules.noise.most_bad))
-            for bound in rules.other_bounds
+            BoundTest(starts(bound), ladder.start_wealth(bound)) for bound in rules.other_bounds
         )
         self.delta_spent += ladder.level
         stage.ladder_rows.append(ladder_rows)
@@ -682,12 +689,21 @@ class Engine:
             return
         for union in (False, True)[: 1 + beside]:
             ladder = Ladder(
-                ranking, tau, floor, level, ((0, 1.0),), 1, rules.alpha, rules.noise.most_bad, union
+                ranking,
+                tau,
+                floor,
+                level,
+                ((0, 1.0),),
+                1,
+                rules.alpha,
+                rules.noise.most_bad,
+                union,
+                from_history=True,
+                shock=rules.shock,
             )
-            ladder.from_history = True
             at = ladder.place(score, X, group).beside(accepted, None)
             pi = ladder.policies(at)
-            mass = pi.sum(axis=0)
+            mass, ladder.mass = pi.sum(axis=0), _largest_mass(pi)
             # A rejected applicant counts as bad, as in the test.
             risk = np.where(accepted, np.mean(train.outcome != 1), 1.0) if union else bad
             fdr = np.divide(risk @ pi, mass, out=np.ones(mass.size), where=mass > 0)
@@ -858,6 +874,7 @@ class Engine:
         ids: NDArray[Any],
         bits: NDArray[np.uint64],
         barred: NDArray[np.bool_] | None = None,
+        persons: NDArray[np.intp] | None = None,
     ) -> PreparedRound:
         """Return a decided round for ``log``; nothing is changed, so an error changes nothing.
 
@@ -876,7 +893,7 @@ class Engine:
         batch.take_positions(bets)
         rows = np.empty(0, np.int64)
         waiting = WaitingRound(
-            t, X, group, incumbent, barred, p, accepted, ids[accepted], rows, policy, bets
+            t, X, group, incumbent, barred, p, accepted, ids[accepted], rows, policy, bets, persons
         )
         return PreparedRound(waiting, batch)
 
@@ -1095,9 +1112,10 @@ class Engine:
         outcome, policy, stage = self._outcomes(waiting), waiting.policy, self.stage
         took, accepted = outcome != NOT_TAKEN, waiting.accepted
         allowed = self.rules.noise.recorded_fdr(self.rules.alpha)
+        depend = Dependence(waiting.persons, self.rules.per_person, self.rules.shock)
         if policy.certified and waiting.bets:  # a policy of this stage
             stage.monitor = stage.monitor or DriftMonitor(allowed)
-            stage.monitor.add(outcome[took] != 1)
+            stage.monitor.add(outcome[took] != 1, depend[np.flatnonzero(accepted)[took]])
         counted, bad = accepted.copy(), np.zeros(accepted.size)
         counted[accepted] = took
         if waiting.incumbent is not None and waiting.number >= stage.began:
@@ -1109,6 +1127,7 @@ class Engine:
                 counted,
                 bad,
                 ratio_bound=policy.ratio_of_incumbent(),
+                dependence=depend,
             )
         bad[accepted] = self.rules.noise.badness(outcome != 1)
         for bet in waiting.bets:
@@ -1121,6 +1140,7 @@ class Engine:
                 bad,
                 ratio_bounds=policy.ratio_bounds(bet.ladder),
                 use=bet.use,
+                dependence=depend,
             )
 
     def _has_drifted(self) -> bool:
@@ -1312,6 +1332,13 @@ def two_walks(ladder: Ladder, start: int) -> tuple[tuple[int, float], ...]:
     """Return walks from a rung and from half its share, with the share of the level each gets."""
     half = ladder.nearest(float(ladder.grid[start]) / 2)
     return ((start, _WALKS), (half, 1 - _WALKS)) if half < start else ((start, 1.0),)
+
+
+def _largest_mass(pi: Floats) -> Floats:
+    """Return a share of applicants that a policy accepts at most, by reference applicants."""
+    # Four standard errors: one rung in 30,000 would accept more.
+    error = pi.std(axis=0) / np.sqrt(len(pi))
+    return np.asarray(np.minimum(1.0, pi.mean(axis=0) + 4 * error))
 
 
 def _sample(bits: NDArray[np.uint64]) -> NDArray[np.intp]:

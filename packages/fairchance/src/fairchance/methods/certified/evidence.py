@@ -23,13 +23,22 @@ FDR(π) = E[π·T·1{bad}] / E[π·T]. Then Z = A·w·T·(α − 1{bad}) − rem
 outcome only the coin is random, and E[Z] = w·p·T·(α − 1{bad}) − rem·(1 − α) ≤ π·T·(α − 1{bad}),
 because T·(α − 1{bad}) ≥ −(1 − α). So all of the above holds, and T may depend on the outcome.
 
+**Persons.** Applications of one person depend on each other, persons do not. So the rows of a
+person in a round are one bet on ΣZ, with λ divided by M, the most applications of a person that
+count. M is fixed: dividing by the actual number would count persons instead of applications, which
+is wrong if that number says something about the outcome.
+
+**Shocks.** If all applicants of a round share a shock S of the bad share, mean zero, sub-Gaussian
+with scale σ and independent over rounds, E[Π(1 + λZ) | S] ≤ exp(−λ·S·m) with m ≥ n·E[π]. So the
+factor of a round is divided by exp(½·(λ·m·σ)²), and the promise is about FDR averaged over shocks.
+
 **The lender's own decision** d may be part of x. What is done is a coin with probability
 p = (1 − r)·d + r·π(x, d), r being the ramp; p is the logged probability, and nothing else changes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,9 +50,11 @@ from fairchance.errors import InputError
 __all__ = [
     "BETS",
     "RATIO_CAPS",
+    "Dependence",
     "DriftMonitor",
     "MirrorTest",
     "Wealth",
+    "by_person",
     "ladder_grid",
     "log_growth",
     "soft_edge",
@@ -57,6 +68,7 @@ Floats = NDArray[np.float64]
 # Each bet is the best one if the true FDR is below α by this share of α.
 BETS = (0.05, 0.13, 0.30, 0.68)
 RATIO_CAPS = (4.0, 8.0)  # W, smallest first; each bet is made with each of them
+_SMALL_BETS = (1 / 4, 1 / 16)  # of each bet, for gamblers who allow for shocks
 _LARGEST_LOSS = 0.95  # of the wealth, from one applicant
 _FACTORS = 16  # applicants whose factors are multiplied before a logarithm, far from any underflow
 
@@ -144,6 +156,8 @@ class Wealth:
     ----------
     alpha
         α.
+    bets
+        The bets of the gamblers.
     log
         Log wealth, shape (caps, bets, policies); every gambler starts with wealth 1.
     best
@@ -153,15 +167,20 @@ class Wealth:
     """
 
     alpha: float
+    bets: tuple[float, ...]
     log: Floats
     best: Floats
     most_bad: float = 1.0
 
     @staticmethod
-    def start(alpha: float, n_policies: int, most_bad: float = 1.0) -> Wealth:
-        """Return the wealth before the first applicant."""
-        log = np.zeros((len(RATIO_CAPS), len(BETS), n_policies))
-        return Wealth(alpha, log, np.zeros(n_policies), most_bad)
+    def start(
+        alpha: float, n_policies: int, most_bad: float = 1.0, *, small_bets: bool = False
+    ) -> Wealth:
+        """Return the wealth before the first applicant, perhaps with gamblers who bet less too."""
+        smaller = _SMALL_BETS if small_bets else ()
+        bets = BETS + tuple(bet * part for part in smaller for bet in BETS)
+        log = np.zeros((len(RATIO_CAPS), len(bets), n_policies))
+        return Wealth(alpha, bets, log, np.zeros(n_policies), most_bad)
 
     def shares(self, ratio_bound: Floats) -> Floats:
         """Return the share of wealth that each gambler bets, shape (caps, bets, policies).
@@ -171,7 +190,7 @@ class Wealth:
         """
         worst = self.most_bad - self.alpha
         largest = _LARGEST_LOSS / (worst * ratio_bound)
-        return np.minimum(np.array(BETS)[:, None] / worst, largest[:, None])
+        return np.minimum(np.array(self.bets)[:, None] / worst, largest[:, None])
 
     def add(self, growth: Floats) -> None:
         """Add the growth of every gambler's log wealth in one round."""
@@ -182,6 +201,22 @@ class Wealth:
         """Return the log of the gamblers' mean wealth, per policy."""
         gamblers = self.log.reshape(-1, self.log.shape[-1])
         return np.asarray(np.logaddexp.reduce(gamblers, axis=0) - np.log(len(gamblers)))
+
+
+def by_person(z: Floats, persons: NDArray[np.intp] | None) -> Floats:
+    """Return Z summed over the rows of each person, which follow each other.
+
+    Without persons each row is by itself.
+
+    Examples
+    --------
+    >>> by_person(np.array([[1.0], [2.0], [4.0]]), np.array([7, 7, 9])).ravel().tolist()
+    [3.0, 4.0]
+    """
+    if persons is None or persons.size == 0:
+        return z
+    first = np.append(True, np.diff(persons) != 0)
+    return np.asarray(np.add.reduceat(z, np.flatnonzero(first), axis=0))
 
 
 def log_growth(z: Floats, shares: Floats) -> Floats:
@@ -199,6 +234,39 @@ def log_growth(z: Floats, shares: Floats) -> Floats:
         # Logarithms take ten times as long as products, so each is taken of a product.
         growth[i] = np.log(np.multiply.reduceat(factors, starts, axis=0)).sum(axis=0)
     return growth
+
+
+@dataclass(frozen=True, eq=False)
+class Dependence:
+    """How the applicants of a round depend on each other.
+
+    Attributes
+    ----------
+    persons
+        Number of each applicant's person; None if every application is another person's.
+    per_person
+        M.
+    shock
+        σ.
+    """
+
+    persons: NDArray[np.intp] | None = None
+    per_person: int = 1
+    shock: float = 0.0
+
+    def __getitem__(self, rows: Any) -> Dependence:
+        return self if self.persons is None else replace(self, persons=self.persons[rows])
+
+    def growth(self, z: Floats, bets: Floats, mass: float) -> Floats:
+        """Return the growth of log wealth in a round, for bets on one policy.
+
+        ``mass`` is the number of applicants that the policy is expected to accept.
+        """
+        if self.persons is not None:
+            order = np.argsort(self.persons, kind="stable")
+            z, bets = by_person(z[order], self.persons[order]), bets / self.per_person
+        growth = log_growth(z, bets[:, None])[:, 0]
+        return np.asarray(growth - 0.5 * (bets * mass * self.shock) ** 2)
 
 
 _DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
@@ -239,13 +307,14 @@ class MirrorTest:
         bad: NDArray[Any],
         *,
         ratio_bound: float,
+        dependence: Dependence | None = None,
     ) -> None:
         """Take in a round; ``accepted`` took the loan, ``ratio_bound`` bounds w + rem."""
         policy, cap = pi[:, None], RATIO_CAPS[0]
         z = weights(policy, p, accepted, cap) * (bad[:, None] - self.alpha)
         z -= self.alpha * uncovered(policy, p, cap)
         bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / (self.alpha * ratio_bound))
-        self._log = self._log + log_growth(z, bets[:, None])[:, 0]
+        self._log = self._log + (dependence or Dependence()).growth(z, bets, float(pi.sum()))
         mixed = float(np.logaddexp.reduce(self._log) - np.log(self._log.size))
         self._best = max(self._best, mixed)
 
@@ -280,15 +349,13 @@ class DriftMonitor:
         self.alpha = alpha
         self._log = np.empty((len(_DRIFT_BETS), 0))
 
-    def add(self, bad: NDArray[np.bool_]) -> None:
+    def add(self, bad: NDArray[np.bool_], dependence: Dependence | None = None) -> None:
         """Take in which accepted applicants of a round were bad."""
         begun = np.zeros((len(_DRIFT_BETS), 1))  # the gamblers who start in this round
         self._log = np.hstack([self._log, begun])
         bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / self.alpha)
-        n_bad = int(bad.sum())
-        gain = n_bad * np.log1p(bets * (1 - self.alpha))
-        loss = (bad.size - n_bad) * np.log1p(-bets * self.alpha)
-        self._log += (gain + loss)[:, None]
+        z = bad[:, None].astype(np.float64) - self.alpha
+        self._log += (dependence or Dependence()).growth(z, bets, bad.size)[:, None]
 
     def log_wealth(self) -> float:
         """Return the log of the gamblers' total wealth, including those who have not started."""

@@ -13,7 +13,7 @@ policy, without edge or floor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,9 @@ from fairchance.errors import InputError
 from fairchance.frames import take
 from fairchance.methods.certified.evidence import (
     RATIO_CAPS,
+    Dependence,
     Wealth,
+    by_person,
     ladder_grid,
     log_growth,
     soft_edge,
@@ -269,6 +271,10 @@ class Ladder:
         the lender's own policy, with q = 0.
     from_history
         Whether it was tested on the history first.
+    shock
+        σ of shocks that all applicants of a round share.
+    mass
+        A bound on the share of applicants that each rung accepts, for shocks; by default 1.
     """
 
     ranking: Ranking
@@ -281,15 +287,22 @@ class Ladder:
     most_bad: float = 1.0
     union: bool = False
     from_history: bool = False
+    shock: float = 0.0
     grid: Floats = field(init=False)
     wealth: Wealth = field(init=False)
+    mass: Floats | float = 1.0
     n_tested: int = 0
     others: tuple[BoundTest, ...] = ()
 
     def __post_init__(self) -> None:
         grid = ladder_grid()
         self.grid = np.append(0.0, grid) if self.union else grid
-        self.wealth = Wealth.start(self.alpha, self.grid.size, self.most_bad)
+        self.wealth = self.start_wealth(self.alpha)
+
+    def start_wealth(self, bound: float) -> Wealth:
+        """Return the wealth before the first round of the test of a bound."""
+        small = self.shock > 0
+        return Wealth.start(bound, self.grid.size, self.most_bad, small_bets=small)
 
     def untested(self) -> Ladder:
         """Return a copy without evidence: everything that its policies depend on."""
@@ -304,6 +317,7 @@ class Ladder:
             self.most_bad,
             self.union,
             self.from_history,
+            self.shock,
         )
 
     @property
@@ -394,16 +408,20 @@ class Ladder:
         *,
         ratio_bounds: Floats,
         use: NDArray[np.bool_],
+        dependence: Dependence | None = None,
     ) -> None:
         """Test the rungs on a round.
 
         ``accepted`` are the applicants who were accepted and took the loan: Z of an applicant who
         did not take it is −rem·(1 − α). ``ratio_bounds`` bound w + rem per cap and rung. ``use``
         are the rungs to bet on, chosen before the round: for all bounds and caps, or for each.
+        ``dependence`` says which rows belong to one person; None if all are independent.
         """
-        tests = self.tests
+        tests, persons = self.tests, None if dependence is None else dependence.persons
         use = np.broadcast_to(use, (len(tests), *ratio_bounds.shape))
         shares = np.array([test.wealth.shares(ratio_bounds) for test in tests]) * use[:, :, None]
+        if dependence is not None and persons is not None:
+            shares /= dependence.per_person
         rungs = np.flatnonzero(use.any(axis=(0, 1)))
         if rungs.size == 0:
             return
@@ -411,9 +429,9 @@ class Ladder:
         # and falls with the cap, so most of them are found to have none by a look at one policy.
         widest = self.policy(at, int(rungs[-1]))
         rows = np.flatnonzero(accepted | (widest > RATIO_CAPS[0] * p))
-        growth = np.zeros_like(shares)
-        for first in range(0, rows.size, _CHUNK):
-            part = rows[first : first + _CHUNK]
+        growth = -0.5 * (shares * (p.size * self.mass) * self.shock) ** 2
+        for part in _chunks(rows, persons):
+            of = None if persons is None else persons[part]
             pi = self.policies(at[part], rungs)
             for i, cap in enumerate(RATIO_CAPS):
                 # Z = α·(A·w + rem) − (A·w·bad + rem), as in ``values``: linear in α.
@@ -423,6 +441,7 @@ class Ladder:
                 for k, test in enumerate(tests):
                     bets = np.flatnonzero(use[k, i, rungs])
                     z = test.wealth.alpha * slope[:, bets] - constant[:, bets]
+                    z = by_person(z, of)
                     growth[k, i][:, rungs[bets]] += log_growth(z, shares[k, i][:, rungs[bets]])
         for test, gained in zip(tests, growth, strict=True):
             test.wealth.add(gained)
@@ -459,6 +478,16 @@ class Ladder:
         """Return the log wealth that a rung needs in the walk that reaches it with most level."""
         shares = [share for start, share in self.starts if start <= rung]
         return float(-np.log(self.level * max(shares))) if shares else float("inf")
+
+
+def _chunks(rows: NDArray[np.intp], persons: NDArray[np.intp] | None) -> Iterator[NDArray[np.intp]]:
+    """Yield rows in pieces, of which none ends inside a person."""
+    ends = np.minimum(np.arange(_CHUNK, rows.size + _CHUNK, _CHUNK), rows.size)
+    if persons is not None and rows.size:
+        rows = rows[np.argsort(persons[rows], kind="stable")]
+        ordered = persons[rows]
+        ends = np.unique(np.searchsorted(ordered, ordered[ends - 1], side="right"))
+    yield from np.split(rows, ends[:-1])
 
 
 def nearest_certificate(ladders: Iterable[Ladder]) -> tuple[Ladder, int] | None:

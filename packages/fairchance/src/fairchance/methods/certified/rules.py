@@ -42,6 +42,8 @@ FIXED = (
     "floor",
     "handover",
     "evidence",
+    "per_person",
+    "shock",
     "strategy",
     "maturity",
     "patience",
@@ -77,6 +79,8 @@ class Rules:
     patience: int | None = None
     monitor: float = 0.05
     tests_history: bool = False
+    per_person: int = 5
+    shock: float = 0.0
 
     @staticmethod
     def of(classifier: Any, n_engines: int, strategy: Strategy) -> Rules:
@@ -94,6 +98,8 @@ class Rules:
             patience=classifier.patience,
             monitor=classifier.monitor / n_engines,
             tests_history=classifier.evidence == "history",
+            per_person=classifier.per_person,
+            shock=classifier.shock,
         )
 
     @property
@@ -187,10 +193,11 @@ def _check_numbers(classifier: Any) -> None:
         value = getattr(classifier, name)
         if not (isinstance(value, int | float | np.number) and 0 < value < 1):
             raise InputError(f"{name} must be a number in (0, 1), got {value!r}.")
-    for name, largest in (("floor", 0.1), ("monitor", 0.5)):
+    for name, largest in (("floor", 0.1), ("monitor", 0.5), ("shock", 0.2)):
         value = getattr(classifier, name)
         if not (isinstance(value, int | float | np.number) and 0 <= value <= largest):
             raise InputError(f"{name} must be a number in [0, {largest}], got {value!r}.")
+    check_rounds("per_person", classifier.per_person, least=1)
     for name in ("horizon", "patience"):
         check_rounds(name, getattr(classifier, name), least=1)
     if classifier.maturity is None:
