@@ -16,6 +16,7 @@ BAD = np.array([0.05, 0.15, 0.6, 0.9])  # P(bad) of each cell
 SELECTIVE = np.array([0.95, 0.6, 0.12, 0.1])  # those who are bad are hardly ever accepted
 POLICY = np.array([1.0, 1.0, 0.8, 0.5])
 GROUP = np.array(["A", "B", "A", "B"])
+TAKES = (0.6, 0.4)  # P(takes the loan if accepted) of good and of bad applicants
 UTILITY = Utility(accept_good=1.0, accept_bad=-2.0)
 FALSE_ALARM = 1e-4  # of each test on many runs
 
@@ -26,7 +27,7 @@ class Logged:
 
     Attributes
     ----------
-    cell, bad
+    cell, bad, takes
         Of each applicant.
     propensities, scores
         By round and cell.
@@ -35,6 +36,7 @@ class Logged:
     log: DecisionLog
     cell: np.ndarray
     bad: np.ndarray
+    takes: np.ndarray
     propensities: np.ndarray
     scores: np.ndarray
 
@@ -71,7 +73,7 @@ def together(p, cell, rng):
     return rng.random(4)[cell] < p, p, np.ones(p.size, np.bool_)
 
 
-def play(rng, sizes, logging=selective, design=coins, score=None, *, groups=False):
+def play(rng, sizes, logging=selective, design=coins, score=None, *, groups=False, takes=(1, 1)):
     """Return a log of rounds of some sizes.
 
     ``logging`` and ``score`` return probabilities of acceptance and scores by cell, given the
@@ -91,30 +93,32 @@ def play(rng, sizes, logging=selective, design=coins, score=None, *, groups=Fals
     times, cell, bad, accepted, p, candidates, recorded = map(
         np.concatenate, zip(*made, strict=True)
     )
+    will = rng.random(bad.size) < np.where(bad, takes[1], takes[0])
     log = DecisionLog(
         accepted,
         p,
-        np.where(accepted, 1.0 - bad, np.nan),
+        np.where(accepted & will, 1.0 - bad, np.nan),
+        not_taken=accepted & ~will,
         round=times,
         drawn=candidates,
         score=None if score is None else recorded,
         sensitive_features=GROUP[cell] if groups else None,
     )
-    return Logged(log, cell, bad, np.array(propensities), np.array(scores))
+    return Logged(log, cell, bad, will, np.array(propensities), np.array(scores))
 
 
-def truth(pi=POLICY, group=None, sizes=(1,), utility=UTILITY):
+def truth(pi=POLICY, group=None, sizes=(1,), utility=UTILITY, takes=(1, 1)):
     """Return each measure of a policy, given by cell or by round and cell.
 
     Rounds count by their sizes, as applicants of all rounds do.
     """
     mass = MASS if group is None else MASS * (group == GROUP) / MASS[group == GROUP].sum()
     pi = np.asarray(sizes) @ np.atleast_2d(pi) / sum(sizes)
-    worth = utility.gain_good * (1 - BAD) + utility.gain_bad * BAD
+    good, bad = ((mass * pi) @ each for each in (takes[0] * (1 - BAD), takes[1] * BAD))
     return {
         "selection_rate": mass @ pi,
-        "false_discovery_rate": mass @ (pi * BAD) / (mass @ pi),
-        "profit": mass @ (pi * worth),
+        "false_discovery_rate": bad / (good + bad),
+        "profit": utility.gain_good * good + utility.gain_bad * bad,
     }
 
 

@@ -22,6 +22,7 @@ from audit.cells import (
     MASS,
     POLICY,
     SELECTIVE,
+    TAKES,
     UTILITY,
     adaptive,
     coins,
@@ -194,6 +195,54 @@ def test_intervals_of_groups_hold_together(runs):
     assert too_rarely(control["false_discovery_rate"], 30), control
 
 
+# Loans that are not taken.
+
+
+def take_up_run(rng, design=coins, control="", sizes=SIZES):
+    """Return what is missed if good applicants take loans more often than bad ones."""
+    logged = play(rng, sizes, adaptive, design, takes=TAKES)
+    log, policy = logged.log, FixedPolicy(logged)
+    if control == "not taken is good":
+        log.outcome[log.not_taken], log.not_taken[:] = 1.0, False
+    elif control == "bad is not taken":
+        late = (log.outcome == 0) & (rng.random(len(log)) < 0.7)
+        log.outcome[late], log.not_taken[late] = np.nan, True
+    return missed(evaluate(log, policy, utility=UTILITY), truth(takes=TAKES))
+
+
+@pytest.mark.usefixtures("no_model")
+@pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize("design", [coins, drawn])
+def test_intervals_hold_if_good_applicants_take_loans_more_often(design, runs):
+    counts = in_how_many(20, runs, partial(take_up_run, design=design))
+    assert not any(too_rarely(n, runs) for n in counts.values()), counts
+
+
+@pytest.mark.usefixtures("no_model")
+@pytest.mark.parametrize("control", ["not taken is good", "bad is not taken"])
+def test_intervals_do_not_hold_if_loans_that_are_not_taken_are_told_wrongly(control):
+    counts = in_how_many(20, 20, partial(take_up_run, control=control, sizes=[600] * 5))
+    assert too_rarely(counts["false_discovery_rate"], 20), counts
+    assert too_rarely(counts["profit"], 20), counts
+
+
+def test_what_is_not_covered_may_be_taken_or_not():
+    """By hand: two of four loans are taken, one of them is bad; a fifth applicant is unknown."""
+    log = DecisionLog(
+        [1, 1, 1, 1, 0], [1, 1, 1, 1, 0], ["good", "bad", "not_taken", "not_taken", None]
+    )
+    result = evaluate(log, np.ones(5), utility=Utility(accept_good=3.0, accept_bad=-2.0))
+    fdr, profit = result.of("false_discovery_rate"), result.of("profit")
+    assert (fdr.reason, profit.reason) == ("not_identified",) * 2
+    assert (fdr.least, fdr.most) == (pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (profit.least, profit.most) == (pytest.approx(-1 / 5), pytest.approx(4 / 5))
+    covered = evaluate(log.select(np.arange(4)), np.ones(4), utility=UTILITY)
+    assert covered.of("selection_rate").value == 1.0
+    assert covered.of("false_discovery_rate").value == 0.5
+    assert covered.of("profit").value == -1 / 4
+    assert covered.diagnostics.effective_sample_size == pytest.approx(2)
+
+
 # Policies that change.
 
 
@@ -297,7 +346,7 @@ def late_run(rng, pending, *, drop=False):
         known = DecisionLog(
             *(column[rows] for column in columns),
             round=log.round[rows],
-            never=(gone & ~waiting)[rows],
+            withdrawn=(gone & ~waiting)[rows],
             X=log.X[rows],
         )
         if pending == "worst" or known.last_complete_round >= known.round.min():
@@ -494,7 +543,7 @@ def test_a_policy_that_the_log_does_not_cover_is_not_identified():
 def test_outcomes_that_will_never_be_known_count_as_the_worst_case():
     outcome = np.repeat([1.0, 0.0, np.nan], [60, 20, 20])
     never = np.isnan(outcome)
-    log = DecisionLog(np.ones(100, bool), np.ones(100), outcome, never=never)
+    log = DecisionLog(np.ones(100, bool), np.ones(100), outcome, withdrawn=never)
     row = evaluate(log, np.ones(100)).of("false_discovery_rate")
     assert row.value == pytest.approx(0.4)
     sure = DecisionLog(np.ones(100, bool), np.ones(100), np.nan_to_num(outcome))

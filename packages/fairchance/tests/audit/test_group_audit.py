@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
 
-from fairchance.audit import DecisionLog, evaluate, groups
+from fairchance.audit import DecisionLog, evaluate, groups, take_up
 from fairchance.audit.bounds import cover, fdr_bounds, round_starts
 from fairchance.audit.evaluate import gap_between
 from fairchance.audit.groups import tpr_bounds
@@ -22,6 +23,7 @@ CELLS = np.arange(4)
 BAD = np.array([0.1, 0.2, 0.4, 0.7])  # P(bad) in each cell
 SHARES = {"a": np.array([0.25, 0.25, 0.25, 0.25]), "b": np.array([0.1, 0.2, 0.3, 0.4])}
 SIZE = (3, 1)  # of even and of odd rounds, relative to each other
+TAKES = (0.7, 0.4)  # P(takes the loan if accepted) of good and of bad applicants
 # P(accepted) in each cell; later rounds accept fewer.
 CHANCES = {"a": np.array([0.9, 0.9, 0.8, 0.5]), "b": np.array([0.9, 0.7, 0.3, 0.1])}
 
@@ -30,7 +32,17 @@ def policy(group, t):
     return CHANCES[group] * 0.9**t
 
 
-def draw(rng, *, n=120, rounds=3, shares=SHARES, ignore_propensity=False, fixed_size=False, **more):
+def draw(
+    rng,
+    *,
+    n=120,
+    rounds=3,
+    shares=SHARES,
+    ignore_propensity=False,
+    fixed_size=False,
+    takes=(1, 1),
+    **more,
+):
     """Return a log of a population whose rates are known.
 
     With ``fixed_size``, each round accepts a fixed number of each group's applicants in a cell, or
@@ -49,31 +61,35 @@ def draw(rng, *, n=120, rounds=3, shares=SHARES, ignore_propensity=False, fixed_
         parts.append((np.full(size, group), np.full(size, t), cell, p, coin < p))
     group, round_, cell, p, accepted = (np.concatenate(part) for part in zip(*parts, strict=True))
     good = rng.random(p.size) >= BAD[cell]
+    loans = takes[0] * (1 - BAD), takes[1] * BAD
+    will = rng.random(p.size) < np.where(good, *takes)
     if fixed_size:
         more["drawn"] = p < 1
     return DecisionLog(
         accepted,
         np.full(p.size, accepted.mean()) if ignore_propensity else p,
-        np.where(accepted, good, np.nan),
+        np.where(accepted & will, good, np.nan),
+        not_taken=accepted & ~will,
         X=cell[:, None].astype(float),
         sensitive_features=group,
         round=round_,
-        score=1 - BAD[cell],
+        score=(loans[0] / sum(loans))[cell],
         **more,
     )
 
 
-def truth(group, rounds, share=None):
+def truth(group, rounds, share=None, takes=(1, 1)):
     """Return the true rates of a group over some rounds."""
     share = SHARES[group] if share is None else share
     sizes = [SIZE[t % 2] for t in range(1, rounds + 1)]
     policies = [policy(group, t) for t in range(1, rounds + 1)]
     p = np.average(policies, axis=0, weights=sizes)
+    good, bad = takes[0] * (1 - BAD), takes[1] * BAD
     return {
         "selection_rate": p @ share,
-        "false_discovery_rate": (p * BAD) @ share / (p @ share),
-        "bad_rate": BAD @ share,
-        "true_positive_rate": (p * (1 - BAD)) @ share / ((1 - BAD) @ share),
+        "false_discovery_rate": (p * bad) @ share / ((p * (good + bad)) @ share),
+        "bad_rate": bad @ share / ((good + bad) @ share),
+        "true_positive_rate": (p * good) @ share / (good @ share),
         "calibration": 0.0,
     }
 
@@ -102,19 +118,23 @@ def test_values_by_hand():
 
 
 def brute_force_ranges(log):
-    """Return the least and the largest value of each measure over all outcomes not known."""
-    unknown = np.flatnonzero(np.isnan(log.outcome))
-    found = {}
-    for filled in itertools.product([0.0, 1.0], repeat=unknown.size):
+    """Return the least and the largest value of each measure over all outcomes not known.
+
+    If the log has loans that are not taken, those not known may be such loans too.
+    """
+    unknown = np.flatnonzero(np.isnan(log.outcome) & ~log.not_taken)
+    found, states = {}, [0.0, 1.0] + [math.nan] * bool(log.not_taken.any())
+    for filled in itertools.product(states, repeat=unknown.size):
         good = log.outcome.copy()
         good[unknown] = filled
-        a = log.accepted
+        t = ~np.isnan(good)
+        a = log.accepted & t
         values = {
-            "selection_rate": a.mean(),
+            "selection_rate": log.accepted.mean(),
             "false_discovery_rate": 1 - good[a].mean() if a.any() else math.nan,
-            "bad_rate": 1 - good.mean(),
-            "true_positive_rate": good[a].sum() / good.sum() if good.any() else math.nan,
-            "calibration": (log.score - good).mean(),
+            "bad_rate": 1 - good[t].mean() if t.any() else math.nan,
+            "true_positive_rate": good[a].sum() / good[t].sum() if good[t].any() else math.nan,
+            "calibration": (log.score - good)[t].mean() if t.any() else math.nan,
         }
         for name, value in values.items():
             found.setdefault(name, []).append(value)
@@ -129,6 +149,22 @@ def test_bounds_without_assumptions_are_those_of_all_possible_outcomes(accepted,
     log = DecisionLog(a, np.where(a, 0.5, 0.3), outcome, score=np.linspace(0.1, 0.9, 7))
     audit = groups(log, pending="worst")
     for name, ends in brute_force_ranges(log).items():
+        row = audit.of(name)
+        assert (row.least, row.most) == pytest.approx(ends), name
+
+
+@pytest.mark.parametrize("accepted", [[1, 1, 1, 1, 0, 0, 0], [1] * 7, [1, 1, 0, 0, 0, 0, 0]])
+@pytest.mark.parametrize("outcome", [[1, 0, 1], [0, 0, 0], [1, np.nan, np.nan]])
+def test_bounds_without_assumptions_let_unknown_applicants_take_no_loan(accepted, outcome):
+    a, not_taken = np.array(accepted, bool), np.arange(7) == 0
+    outcome = np.where(a, [np.nan, *outcome, *[np.nan] * 3], np.nan)
+    score = np.linspace(0.1, 0.9, 7)
+    log = DecisionLog(a, np.where(a, 0.5, 0.3), outcome, not_taken=not_taken, score=score)
+    audit, all_ends = groups(log, pending="worst"), brute_force_ranges(log)
+    least, most = all_ends.pop("calibration")
+    row = audit.of("calibration")  # the ends of scores and of outcomes need not go together
+    assert row.least <= least + 1e-12 <= most <= row.most + 1e-12
+    for name, ends in all_ends.items():
         row = audit.of(name)
         assert (row.least, row.most) == pytest.approx(ends), name
 
@@ -172,14 +208,16 @@ def test_bets_on_the_true_positive_rate_are_fair(monkeypatch, p, drawn):
                 assert mean <= (b - rate) * share + 1e-12
 
 
-def test_corrected_values_are_right_and_recorded_ones_are_not():
+@pytest.mark.parametrize("takes", [(1, 1), TAKES])
+def test_corrected_values_are_right_and_recorded_ones_are_not(takes):
     runs, found = 150, {}
     for rng in rngs(3, runs):
-        log = draw(rng, n=400, rounds=2, estimated=True)  # without intervals, which take time
+        # Without intervals, which take time.
+        log = draw(rng, n=400, rounds=2, estimated=True, takes=takes)
         for row in groups(log).measured:
             found.setdefault((row.measure, row.group), []).append((row.recorded, row.corrected))
     for group in "ab":
-        for name, value in truth(group, 2).items():
+        for name, value in truth(group, 2, takes=takes).items():
             recorded, corrected = np.array(found[name, group]).T
             error = corrected.std() / math.sqrt(runs)
             # A ratio has a bias of order 1/n, far below the spread of one run.
@@ -210,6 +248,72 @@ def test_bounds_are_seldom_wrong_and_those_that_ignore_propensities_often():
         assert not too_many(count, 200, 0.1)
     for count in sum(wrong_bounds(rng, n=1000, ignore_propensity=True) for rng in rngs(7, 10)):
         assert too_many(count, 10, 0.1)
+
+
+def wrong_with_take_up(rng, control="", **options):
+    """Return which intervals of the groups are wrong if the good take loans more often."""
+    log = draw(rng, takes=TAKES, rounds=2, **options)
+    if control == "not taken is good":
+        log.outcome[log.not_taken], log.not_taken[:] = 1.0, False
+    elif control == "bad is not taken":
+        late = (log.outcome == 0) & (rng.random(len(log)) < 0.7)
+        log.outcome[late], log.not_taken[late] = np.nan, True
+    audit = groups(log, confidence=0.9)
+    return {
+        name
+        for group in SHARES
+        for name, value in truth(group, 2, takes=TAKES).items()
+        if not audit.of(name, group).low <= value <= audit.of(name, group).high
+    }
+
+
+@pytest.mark.parametrize("runs", [30, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("fixed_size", [False, True])
+def test_measures_are_about_applicants_who_would_take_the_loan(runs, fixed_size):
+    """Exact binomial; a false alarm of this test has probability 0.001 for each measure."""
+    counts = Counter()
+    for rng in rngs(10, runs):
+        counts.update(wrong_with_take_up(rng, fixed_size=fixed_size))
+    assert not any(too_many(count, runs, 0.1) for count in counts.values()), counts
+
+
+@pytest.mark.parametrize("control", ["not taken is good", "bad is not taken"])
+def test_measures_are_wrong_if_loans_that_are_not_taken_are_told_wrongly(control):
+    counts = Counter()
+    for rng in rngs(11, 10):
+        counts.update(wrong_with_take_up(rng, control, n=1500))
+    for name in ("false_discovery_rate", "bad_rate", "calibration"):
+        assert too_many(counts[name], 10, 0.1), counts
+
+
+def test_take_up_by_region_group_and_round():
+    state = np.array(["good", "not_taken", "bad", None, "withdrawn", "not_taken", "good", None])
+    accepted = np.array([1, 1, 1, 1, 1, 1, 1, 0], bool)
+    log = DecisionLog(
+        accepted,
+        np.where(accepted, 0.5, 0.2),
+        state,
+        exploit=[1, 1, 1, 0, 0, 0, 0, 0],
+        erased=[0, 0, 0, 0, 0, 1, 0, 0],
+        sensitive_features=["f", "f", "m", "m", "f", "", "m", "m"],
+        round=[1, 1, 1, 1, 2, 2, 2, 2],
+    )
+    found = {(row.attribute, row.group): row.rate for row in take_up(log)}
+    counted = {key: (rate.count, rate.n, rate.missing) for key, rate in found.items()}
+    attribute = log.groups[0].attribute
+    assert counted == {
+        ("", ""): (4, 6, 1),
+        ("region", "exploit"): (2, 3, 0),
+        ("region", "explore"): (2, 3, 1),
+        (attribute, "f"): (1, 2, 1),
+        (attribute, "m"): (3, 3, 0),
+        ("round", "1"): (3, 4, 0),
+        ("round", "2"): (1, 2, 1),
+    }
+    # An erased applicant who took no loan may be of any group, and all intervals hold together.
+    error = group_error(1 - 0.95, 1, 3)
+    assert found[attribute, "m"] == rate_of(3, 3, error, erased=(0, 1))
+    assert found["", ""] == rate_of(4, 6, (1 - 0.95) / 2, missing=1)
 
 
 @pytest.mark.parametrize("runs", [50, pytest.param(150, marks=pytest.mark.long)])

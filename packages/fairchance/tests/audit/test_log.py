@@ -65,7 +65,7 @@ def test_arrays_lists_and_frames_give_the_same_log():
     table = columns()
     of_arrays = DecisionLog(table["took"], table["p"], table["repaid"], round=table["month"])
     of_lists = DecisionLog(*(table[name].tolist() for name in ("took", "p", "repaid", "month")[:3]))
-    for name in ("accepted", "propensity", "outcome", "never"):
+    for name in ("accepted", "propensity", "outcome", "withdrawn"):
         one, other = getattr(of_arrays, name), getattr(of_lists, name)
         assert np.array_equal(one, other, equal_nan=True)
     assert of_arrays.round.max() == 3
@@ -133,18 +133,30 @@ def test_an_export_is_read_as_one_only_if_nothing_else_is_asked_for():
         DecisionLog.from_frame(twice)
 
 
-def test_outcomes_that_will_never_be_known():
-    log = DecisionLog([True] * 3, [0.5] * 3, ["good", "indeterminate", None])
-    assert log.never.tolist() == [False, True, False]
-    assert log.pending.tolist() == [False, False, True]
-    log = DecisionLog([True] * 2, [0.5] * 2, [1, np.nan], never=[False, True])
-    assert not log.pending.any()
+def test_states_beside_good_and_bad():
+    log = DecisionLog([True] * 4, [0.5] * 4, ["good", "withdrawn", None, "not_taken"])
+    assert log.withdrawn.tolist() == [False, True, False, False]
+    assert log.not_taken.tolist() == [False, False, False, True]
+    assert log.taken.tolist() == [True, True, True, False]
+    assert log.pending.tolist() == [False, False, True, False]
+    for name in ("withdrawn", "not_taken"):
+        log = DecisionLog([True] * 2, [0.5] * 2, [1, np.nan], **{name: [False, True]})
+        assert getattr(log, name).tolist() == [False, True]
+        assert not log.pending.any()
+
+
+def test_decisions_of_the_incumbent_may_be_missing():
+    table = pd.DataFrame({"accepted": [1, 1, 0], "propensity": 0.5, "outcome": [1, 0, None]})
+    log = DecisionLog.from_frame(table.assign(own=[1, None, 0]), incumbent="own")
+    assert np.array_equal(log.incumbent, [1, np.nan, 0], equal_nan=True)
+    assert log.select([0, 2]).incumbent.tolist() == [1, 0]
+    assert DecisionLog.from_frame(table.assign(own=None), incumbent="own").incumbent is None
 
 
 def test_the_last_complete_round_is_before_the_first_pending_outcome():
     rounds, outcome = [1, 2, 3], [1, np.nan, 0]
     assert DecisionLog([True] * 3, [0.5] * 3, outcome, round=rounds).last_complete_round == 1
-    log = DecisionLog([True] * 3, [0.5] * 3, outcome, round=rounds, never=[False, True, False])
+    log = DecisionLog([True] * 3, [0.5] * 3, outcome, round=rounds, withdrawn=[False, True, False])
     assert log.last_complete_round == 3
 
 
@@ -166,8 +178,11 @@ def test_the_last_complete_round_is_before_the_first_pending_outcome():
         ({"outcome": [1, 0, 1]}, ["row 2"]),
         ({"outcome": [1, 0]}, ["outcome", "(2,)"]),
         ({"outcome": [0, 1, 2]}, ["0, 1, 2"]),
-        ({"never": [False, False, True]}, ["row 2"]),
-        ({"never": [True, False, False]}, ["row 0"]),
+        ({"withdrawn": [False, False, True]}, ["row 2"]),
+        ({"withdrawn": [True, False, False]}, ["row 0"]),
+        ({"not_taken": [False, False, True]}, ["row 2"]),
+        ({"not_taken": [False, True, False]}, ["row 1"]),
+        ({"incumbent": [1, 0, 2]}, ["incumbent", "2.0", "row 2"]),
         ({"round": [1, 1.5, 2]}, ["1.5"]),
         ({"round": [1, 2]}, ["round", "(2,)"]),
         ({"score": ["a", "b", "c"]}, ["score", "'a'"]),

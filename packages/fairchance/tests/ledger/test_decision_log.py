@@ -119,9 +119,9 @@ def test_outcomes_belong_to_the_decisions_of_the_program(url):
     assert np.array_equal(first.accepted, decided.accepted)
     taken = first.select(first.accepted)
     assert np.array_equal(taken.outcome[:6], [np.nan, 1, 0, np.nan, 1, np.nan], equal_nan=True)
-    assert taken.never[:6].tolist() == [True, False, False, True, False, True]
+    assert taken.withdrawn[:6].tolist() == [True, False, False, True, False, True]
     assert log.known.sum() == 3
-    assert log.never.sum() == 3
+    assert log.withdrawn.sum() == 3
     assert first.pending.sum() == decided.accepted.sum() - 6
 
 
@@ -142,7 +142,7 @@ def test_an_exported_table_gives_the_same_log(place, tmp_path, kind):
             "accepted",
             "propensity",
             "outcome",
-            "never",
+            "withdrawn",
             "round",
             "score",
             "erased",

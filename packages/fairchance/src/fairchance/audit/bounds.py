@@ -2,18 +2,19 @@
 
 Let θ be what is asked for: the θ at which the mean of Z(θ) = θ·U − V is 0, where U ≥ 0 and V are
 computed from one decision. For the false discovery rate of a policy π, with the notation of
-``methods.certified.evidence``,
+``methods.certified.evidence`` and T for an applicant who takes the loan if accepted,
 
-    w = min(π/p, W),  rem = π − w·p,  U = A·w + rem,  V = A·w·1{bad} + rem,
+    w = min(π/p, W),  rem = π − w·p,  U = A·w·T + rem,  V = A·w·T·1{bad} + rem,
 
-which counts what the log does not cover as bad. Suppose the true rate is b or larger. Then
-E[Z(b)] ≤ 0, so a gambler who bets a share λ of their wealth on every Z(b) cannot expect to gain,
-and by Ville's inequality their wealth Π(1 + λZ(b)) ever reaches 1/error with probability at most
-``error``. A bet is a fixed part of the largest one that cannot ruin the gambler, so gain and loss
-grow with b, and if b is refuted every larger value is: the upper bound is the smallest b that is
-refuted. The lower bound is the mirror image, with good and bad exchanged, so that what is not
-covered counts as good. This is the certificate's test, inverted: the certificate asks about one b,
-the bound α.
+which counts what the log does not cover as taken and bad. Given all but the coin, E[Z(b)] =
+(π − rem)·T·(b − 1{bad}) − rem·(1 − b) ≤ π·T·(b − 1{bad}), as T·(b − 1{bad}) ≥ −(1 − b). Suppose
+the true rate E[πT·1{bad}]/E[πT] is b or larger. Then E[Z(b)] ≤ 0, so a gambler who bets a share λ
+of their wealth on every Z(b) cannot expect to gain, and by Ville's inequality their wealth
+Π(1 + λZ(b)) ever reaches 1/error with probability at most ``error``. A bet is a fixed part of the
+largest one that cannot ruin the gambler, so gain and loss grow with b, and if b is refuted every
+larger value is: the upper bound is the smallest b that is refuted. The lower bound is the mirror
+image, with good and bad exchanged, so that what is not covered counts as good. This is the
+certificate's test, inverted: the certificate asks about one b, the bound α.
 
 **Which bets.** The best λ and the best W depend on what is not known, so the capital is divided
 among gamblers with different ones; their mean wealth is a supermartingale as well.
@@ -45,6 +46,9 @@ who is erased may depend on the outcome. So each Z(b) is replaced by a number th
 whatever the probability m ≤ π with which the applicant belongs to the accepted: U = V = A·w·1{bad}
 + rem. For m = π, Z = −(1 − b)·(A·w·1{bad} + rem) + b·A·w·1{good} is not smaller, and for m < π it
 is nearer to 0 or positive. Such an applicant counts only against a bound, and never for it.
+
+**Outcomes that are not known** count as the worst case. A pending loan may still not be taken, and
+that is no worse: T = 0 gives 0, which is between what good and bad ones give.
 """
 
 from __future__ import annotations
@@ -84,7 +88,7 @@ class Covered:
     Attributes
     ----------
     weight
-        A·w of each applicant.
+        A·w·T of each applicant.
     rem
         What is not covered.
     cap
@@ -102,7 +106,7 @@ class Covered:
 def cover(pi: Floats, p: Floats, accepted: Bools, drawn: Bools) -> list[Covered]:
     """Return what a log covers of a policy, for each kind of gambler.
 
-    ``drawn`` are the candidates of a draw of fixed size.
+    ``drawn`` are the candidates of a draw of fixed size; ``accepted`` are A·T, loans taken.
 
     Examples
     --------
@@ -224,8 +228,11 @@ def upper_bound(
     error: float,
     *,
     changes: bool = False,
+    grid: int = _GRID,
 ) -> float:
     """Return an upper bound of θ in [0, 1], ever wrong with probability at most ``error``.
+
+    ``changes`` is whether the policy may change; then the bound is one of ``grid`` values.
 
     Examples
     --------
@@ -234,8 +241,8 @@ def upper_bound(
     >>> round(upper_bound([bets], 0.025), 3)
     0.16
     """
-    needed = math.log((_GRID if changes else 1) / error)
-    last = _GRID - 1 if changes else _STEPS
+    needed = math.log((grid if changes else 1) / error)
+    last = grid - 1 if changes else _STEPS
 
     def refuted(k: int) -> bool:
         b = min(k / last, 1 - _LAST)  # at the end of the range a bet has no limit
@@ -341,10 +348,10 @@ def profit_bounds(
         bets = []
         for part in covered:
             # What is not covered earns the most that it can, as do erased applicants.
-            each, rest = good + (bad - good) * counts, np.full_like(part.rem, max(good, bad))
+            each = good + (bad - good) * counts
             if unsure is not None:
-                each, rest = (np.where(unsure, np.maximum(0.0, x), x) for x in (each, rest))
-            earned = part.weight * each + part.rem * rest
+                each = np.where(unsure, np.maximum(0.0, each), each)
+            earned = part.weight * each + part.rem * most
             v = (earned - least) / span
             largest = ((part.cap + 1) * most - least) / span
             bets.append(

@@ -1,18 +1,21 @@
 """Estimates of what a policy would have done, from outcomes of applicants that others accepted.
 
-Write A for an accepted applicant, p for the logged probability, π for the policy's, and w = π/p.
+Write A for an accepted applicant, p for the logged probability, π for the policy's, w = π/p, and T
+for an applicant who takes the loan if accepted. Mistakes are counted among loans taken: the false
+discovery rate is E[πT·bad] / E[πT], with N = Σπ − ΣAw(1 − T), of mean ΣπT, for its denominator.
 Every estimate is a function of a few sums over applicants (``SUMS``):
 
 =================  ==============================  =============================================
 estimator          false discovery rate            when to use it
 =================  ==============================  =============================================
-``ips``            ΣAw·bad / Σπ                    the plainest; its numerator has no bias at all
-``self_normalised``  ΣAw·bad / ΣAw                 never leaves [0, 1], needs no model; the default
-``doubly_robust``  Σ(π·f + Aw·(bad − f)) / Σπ      least noise if the model f of P(bad | x) is good;
-                                                   right even if it is not, as p is known
+``ips``            ΣAwT·bad / N                    the plainest; its numerator has no bias at all
+``self_normalised``  ΣAwT·bad / ΣAwT               never leaves [0, 1], needs no model; the default
+``doubly_robust``  Σ(π·f + Aw·(T·bad − f)) / N     least noise if the model f of P(T·bad | x) is
+                                                   good; right even if it is not, as p is known
 =================  ==============================  =============================================
 
-Profit is what accepting earns over rejecting, per applicant. It is linear in the same sums.
+Profit is what accepting earns over rejecting, per applicant; a loan that is not taken earns 0. It
+is linear in the same sums.
 
 Where a log covers a policy, all are equally close to the truth on real data, so the default is the
 one that needs no model and stays within its range; where it does not, the doubly robust one is
@@ -41,15 +44,15 @@ Sums = dict[str, Any]
 MEASURES = ("selection_rate", "false_discovery_rate", "profit")
 ESTIMATORS = ("ips", "self_normalised", "doubly_robust")
 DEFAULT = "self_normalised"
-# For each applicant: 1, π, A·w, A·w·bad, and π·f + A·w·(bad − f).
-SUMS = ("n", "pi", "aw", "awb", "dr")
+# For each applicant: 1, π, A·w, A·w·T, A·w·T·bad, and π·f + A·w·(T·bad − f).
+SUMS = ("n", "pi", "aw", "awt", "awb", "dr")
 
 _FOLDS = 3
 _STEP = 1e-6
 
 
 def fit_bad(log: DecisionLog, usable: Bools, rng: np.random.Generator) -> Floats:
-    """Return P(bad | x) of every applicant, by models that have not seen the applicant's outcome.
+    """Return P(T·bad | x) of every applicant, by models that have not seen their outcome.
 
     The columns are the log's features, or the recorded score if it has none. Acceptance depended on
     the features alone, so the accepted need no weights.
@@ -61,7 +64,8 @@ def fit_bad(log: DecisionLog, usable: Bools, rng: np.random.Generator) -> Floats
         assert log.score is not None
         codes, categories = log.score[:, None], []
     bad = log.outcome == 0
-    return cross_fitted(codes, categories, bad, usable & log.known, _FOLDS, rng)
+    settled = usable & (log.known | log.not_taken)
+    return cross_fitted(codes, categories, bad, settled, _FOLDS, rng)
 
 
 def row_sums(
@@ -69,34 +73,38 @@ def row_sums(
 ) -> tuple[Floats, tuple[str, ...]]:
     """Return the terms of all sums, a row per applicant, and the estimators that they allow.
 
-    ``bad`` is 1 for a bad outcome, 0 for a good one, and anything for rejected applicants;
-    ``model`` is P(bad | x), or None.
+    ``bad`` is 1 for a bad outcome, 0 for a good one, and anything without a loan; ``model`` is
+    P(T·bad | x), or None.
     """
     a = log.accepted
     terms = np.zeros((len(log), len(SUMS)))
     terms[:, 0], terms[:, 1] = 1.0, pi
     terms[a, 2] = pi[a] / log.propensity[a]
-    terms[a, 3] = terms[a, 2] * bad[a]
+    terms[:, 3] = terms[:, 2] * log.taken
+    terms[:, 4] = terms[:, 3] * bad
     if model is None:
         return terms, ESTIMATORS[:-1]
-    terms[:, 4] = pi * model
-    terms[a, 4] += terms[a, 2] * (bad[a] - model[a])
+    terms[:, 5] = (pi - terms[:, 2]) * model + terms[:, 4]
     return terms, ESTIMATORS
 
 
 def estimators(utility: Utility) -> dict[tuple[str, str], Callable[[Sums], Any]]:
     """Return every estimate as a function of the sums, by measure and estimator."""
     good, change = utility.gain_good, utility.gain_bad - utility.gain_good
+
+    def loans(s: Sums) -> Any:
+        return s["pi"] - s["aw"] + s["awt"]
+
     return {
         ("selection_rate", DEFAULT): lambda s: s["pi"] / s["n"],
-        ("false_discovery_rate", "ips"): lambda s: s["awb"] / s["pi"],
-        ("false_discovery_rate", "self_normalised"): lambda s: s["awb"] / s["aw"],
-        ("false_discovery_rate", "doubly_robust"): lambda s: s["dr"] / s["pi"],
-        ("profit", "ips"): lambda s: (good * s["aw"] + change * s["awb"]) / s["n"],
+        ("false_discovery_rate", "ips"): lambda s: s["awb"] / loans(s),
+        ("false_discovery_rate", "self_normalised"): lambda s: s["awb"] / s["awt"],
+        ("false_discovery_rate", "doubly_robust"): lambda s: s["dr"] / loans(s),
+        ("profit", "ips"): lambda s: (good * s["awt"] + change * s["awb"]) / s["n"],
         ("profit", "self_normalised"): lambda s: (
-            s["pi"] / s["n"] * (good + change * s["awb"] / s["aw"])
+            s["pi"] / s["n"] * (good * s["awt"] + change * s["awb"]) / s["aw"]
         ),
-        ("profit", "doubly_robust"): lambda s: (good * s["pi"] + change * s["dr"]) / s["n"],
+        ("profit", "doubly_robust"): lambda s: (good * loans(s) + change * s["dr"]) / s["n"],
     }
 
 

@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from fairchance.audit.bounds import cover, fdr_bounds, mean_bounds, profit_bounds, round_starts
+from fairchance.audit.bounds import (
+    cover,
+    fdr_bounds,
+    mean_bounds,
+    profit_bounds,
+    round_starts,
+)
 from fairchance.audit.estimates import (
     DEFAULT,
     MEASURES,
@@ -32,8 +38,8 @@ from fairchance.notebook import Displayed
 from fairchance.words import audits as words
 
 __all__ = ["NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate", "Evaluation", "Gap", "Measured"]
-__all__ += ["Pending", "Sensitivity", "check_log", "error_of_groups", "evaluate", "find_measured"]
-__all__ += ["gap_between", "hardly_covered", "notes_on", "usable_rows"]
+__all__ += ["Pending", "Sensitivity", "check_log", "error_of_groups", "evaluate"]
+__all__ += ["find_measured", "gap_between", "hardly_covered", "notes_on", "usable_rows"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -69,8 +75,9 @@ class Measured:
     Attributes
     ----------
     measure
-        ``"selection_rate"``, ``"false_discovery_rate"`` or ``"profit"``, what accepting earns over
-        rejecting, per applicant.
+        ``"selection_rate"`` (of all applicants), ``"false_discovery_rate"`` (bad among loans taken)
+        or ``"profit"``, what accepting earns over rejecting, per applicant; a loan that is not
+        taken earns 0.
     attribute, group
         The protected attribute and its value; empty for all applicants.
     value
@@ -149,10 +156,10 @@ class Diagnostics:
     effective_sample_size
         (ΣAw)² / Σ(Aw)², the number of equally weighted outcomes that would say as much.
     largest_weight
-        The largest w = π/p of an accepted applicant.
+        The largest w = π/p of an accepted applicant who took the loan.
     hardly_covered
         Share of the policy's acceptances that the log hardly covers (``uncovered``).
-    never_known
+    withdrawn
         Accepted applicants with an outcome never to be known; they count as bad in estimates, and
         as the worst case in each bound.
     left_out
@@ -163,7 +170,7 @@ class Diagnostics:
     effective_sample_size: float
     largest_weight: float
     hardly_covered: float
-    never_known: int
+    withdrawn: int
     left_out: int
 
 
@@ -325,7 +332,8 @@ def evaluate(
         The decisions, with the probability of each acceptance.
     policy
         A ``Rule`` or its text (``"score >= 0.85"``), a ``Challenger``, one of our classifiers, a
-        column of probabilities; or several in a dictionary, by their names.
+        column of probabilities, ``"incumbent"`` (what the lender's own process decided); or several
+        in a dictionary, by their names.
     utility
         What decisions are worth; None counts 1 for a good and −1 for a bad acceptance.
     alpha
@@ -568,13 +576,13 @@ class _Judge:
 
     @property
     def _bad(self) -> Floats:
-        """1 for bad outcomes and those that will never be known, 0 for others."""
-        return np.where(np.isnan(self.log.outcome), 1.0, 1.0 - self.log.outcome)
+        """1 for bad outcomes and those that are not known, 0 for others."""
+        return np.nan_to_num(1.0 - self.log.outcome, nan=1.0) * ~self.log.not_taken
 
     @property
     def _good(self) -> Floats:
         """1 for good outcomes and those that are not known, 0 for others."""
-        return np.nan_to_num(self.log.outcome, nan=1.0)
+        return np.nan_to_num(self.log.outcome, nan=1.0) * ~self.log.not_taken
 
     def _estimates(self, rows: Rows) -> tuple[dict[str, dict[str, Estimate]], dict[str, float]]:
         """Return all estimates by measure and estimator, and the sums they are made of."""
@@ -621,7 +629,10 @@ class _Judge:
         weight = self.policy.pi[accepted] / self.log.propensity[accepted]
         total = float(weight.sum())
         covered = 1.0 - self._hardly_covered(rows) if total else 0.0
-        bad = float(weight @ self._bad[accepted]) / total * covered if total else 0.0
+        bad, left = (
+            float(weight @ part[accepted]) / total * covered if total else 0.0
+            for part in (self._bad, self.log.not_taken)
+        )
         mass, more = sums["pi"], np.nan_to_num(self.policy.pi[unsure], nan=1.0)
         fewer = 1.0 - np.nan_to_num(self.policy.pi[unsure], nan=0.0)
         n, likely = sums["n"], float(more.sum())
@@ -630,13 +641,15 @@ class _Judge:
         worst, best = (
             float(more @ self._counted(unsure, state)) for state in (self._bad, self._good)
         )
+        loans = mass * (1.0 - left) or math.nan  # if all took none
         ends = (
-            mass * bad / (mass + best),
-            (mass * (bad + 1.0 - covered) + worst) / (mass + worst),
+            mass * bad / (loans + best),
+            (mass * (bad + 1.0 - covered) + worst) / (loans + worst),
         )
         utility = self.options.utility
         worth = [utility.gain_good * (1 - b) + utility.gain_bad * b for b in ends]
-        earned = [rate * each for rate in chosen for each in worth]
+        taken = (1.0 - left, (loans + likely) / (mass + likely))
+        earned = [rate * t * each for rate in chosen for t in taken for each in worth]
         return {
             "selection_rate": chosen,
             "false_discovery_rate": ends,
@@ -660,10 +673,8 @@ class _Judge:
         unsure = erased[rows] if erased[rows].any() else None
         least, pi = (np.nan_to_num(self.policy.pi[rows], nan=end) for end in (0.0, 1.0))
         rounds = round_starts(log.round[rows])
-        covered = cover(pi, log.propensity[rows], log.accepted[rows], log.drawn[rows])
-        known = log.outcome[rows]
-        worst = np.where(np.isnan(known), 1.0, 1.0 - known)  # every unknown outcome is bad
-        best = np.where(np.isnan(known), 0.0, 1.0 - known)
+        covered = cover(pi, log.propensity[rows], log.taken[rows], log.drawn[rows])
+        worst, best = self._bad[rows], 1.0 - np.nan_to_num(log.outcome[rows], nan=1.0)
         return {
             "selection_rate": mean_bounds(least, pi, rounds, error, changes, unsure),
             "false_discovery_rate": fdr_bounds(covered, worst, best, rounds, error, changes, unsure)
@@ -677,14 +688,14 @@ class _Judge:
     def diagnostics(self) -> Diagnostics:
         """Return how well the log covers the policy."""
         rows = np.flatnonzero(self.complete)
-        accepted = rows[self.log.accepted[rows]]
+        accepted = rows[self.log.taken[rows]]
         weight = self.policy.pi[accepted] / self.log.propensity[accepted]
         square = float(weight @ weight)
         return Diagnostics(
             float(weight.sum() ** 2 / square) if square else 0.0,
             float(weight.max(initial=0.0)),
             self._hardly_covered(rows),
-            int(self.log.never[self.bounded].sum()),
+            int(self.log.withdrawn[self.bounded].sum()),
             int(np.isnan(self.policy.pi).sum()),
         )
 
@@ -694,7 +705,7 @@ class _Judge:
         identified = self._hardly_covered(np.flatnonzero(self.complete)) <= NEGLIGIBLE
         if not self.log.estimated or alpha is None or not identified:
             return None
-        rows = np.flatnonzero(self.complete & self.log.accepted & (self.policy.pi > 0))
+        rows = np.flatnonzero(self.complete & self.log.taken & (self.policy.pi > 0))
         pi, p, bad = self.policy.pi[rows], self.log.propensity[rows], self._bad[rows] == 1
         if not rows.size:
             return None

@@ -2,22 +2,30 @@
 
 Outcomes are known of accepted applicants only. If a policy accepts the safest of one group and
 nearly all of another, the accepted of both differ although the groups may not. With A for an
-accepted applicant and p for the logged probability:
+accepted applicant, p for the logged probability, and T for an applicant who takes the loan if
+accepted:
 
 ====================  =======================  ==============================================
 measure               recorded                 corrected
 ====================  =======================  ==============================================
 selection_rate        ΣA / n                   the same: each decision stands for itself
-false_discovery_rate  ΣA·bad / ΣA              the same
-bad_rate              ΣA·bad / ΣA              Σ(A/p)·bad / Σ(A/p)
-true_positive_rate    none                     ΣA·good / Σ(A/p)·good
-calibration           of the accepted: mean    of all: mean score − (1 − corrected bad_rate)
-                      score − share of good
+false_discovery_rate  ΣAT·bad / ΣAT            the same
+bad_rate              ΣAT·bad / ΣAT            Σ(A/p)T·bad / Σ(A/p)T
+true_positive_rate    none                     ΣAT·good / Σ(A/p)T·good
+calibration           of loans: mean score −   of all: mean score − (1 − corrected bad_rate), or
+                      share of good            Σ(A/p)T·(score − good) / Σ(A/p)T
 ====================  =======================  ==============================================
 
 ``bad_rate`` is the share of bad outcomes if all were accepted; the record shows the share
 among the accepted in its place. Bounds without assumptions let the outcomes that are not known all
 be good, or all bad.
+
+**Take-up.** An applicant who would not take the loan has no outcome. So all measures but
+selection_rate are about applicants who would take it: mistakes among loans, bad among all who would
+take one, accepted among the good who would take one. "Good" below means T·good. Rejected applicants
+may be any of the three. If some loans were not taken, the mean score of those who would take one is
+not known either, and calibration is bounded as the false discovery rate of π ≡ 1 is, with
+(score + bad)/2, which is in [0, 1], in place of bad.
 
 **Intervals** of selection_rate and false_discovery_rate are those of ``rates``, as in every other
 report on the same decisions: all rounds count, and pending outcomes are missing ones. Those of the
@@ -76,7 +84,7 @@ from fairchance.audit.evaluate import (
     notes_on,
     usable_rows,
 )
-from fairchance.audit.log import DecisionLog
+from fairchance.audit.log import DecisionLog, GroupColumn
 from fairchance.audit.policies import Chances
 from fairchance.audit.rates import Rate, compare_rates, rate_of
 from fairchance.frames import to_frame
@@ -84,7 +92,8 @@ from fairchance.notebook import Displayed
 from fairchance.words import LIGHTS
 from fairchance.words import audits as words
 
-__all__ = ["GroupAudit", "GroupFinding", "GroupMeasure", "groups", "tpr_bounds", "with_rates"]
+__all__ = ["GroupAudit", "GroupFinding", "GroupMeasure", "TakeUp", "groups", "take_up"]
+__all__ += ["tpr_bounds", "with_rates"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -104,9 +113,10 @@ class GroupMeasure:
     Attributes
     ----------
     measure
-        ``"selection_rate"``, ``"false_discovery_rate"`` (bad among the accepted), ``"bad_rate"``
-        (bad among all who applied), ``"true_positive_rate"`` (accepted among the good) or
-        ``"calibration"`` (mean score minus share of good).
+        ``"selection_rate"``, ``"false_discovery_rate"`` (bad among loans taken), ``"bad_rate"``
+        (bad among all who applied and would take the loan), ``"true_positive_rate"`` (accepted
+        among the good who would) or ``"calibration"`` (mean score minus share of good of those who
+        would).
     attribute, group
         The protected attribute and its value; empty for all applicants.
     recorded
@@ -301,6 +311,70 @@ def groups(log: DecisionLog, *, confidence: float = 0.95, pending: Pending = "cu
     )
 
 
+@dataclass(frozen=True)
+class TakeUp:
+    """How many of some accepted applicants took the loan.
+
+    Attributes
+    ----------
+    attribute, group
+        ``"region"`` with ``"exploit"`` or ``"explore"``, a protected attribute with its value, or
+        ``"round"`` with its number; empty for all.
+    rate
+        Loans taken of accepted applicants, with the interval at all times. Withdrawn outcomes are
+        missing cases.
+    """
+
+    attribute: str
+    group: str
+    rate: Rate
+
+
+def take_up(log: DecisionLog, *, confidence: float = 0.95) -> tuple[TakeUp, ...]:
+    """Return who takes the loan: of all, by region, by group and by round.
+
+    If explored applicants take loans less often than others, those who do are not a random part of
+    them (adverse selection), and mistakes are about those who do. A pending loan counts as taken,
+    so leave out rounds in which ``not_taken`` may still be recorded. Applicants whom an override
+    rejected do not count.
+
+    Parameters
+    ----------
+    log
+        The decisions.
+    confidence
+        Probability that all intervals are right at all times.
+
+    Examples
+    --------
+    >>> log = DecisionLog([True] * 4, [1, 1, 0.5, 0.5], ["good", "bad", "good", "not_taken"])
+    >>> [(row.group, row.rate.value) for row in take_up(log)]
+    [('', 0.75), ('exploit', 1.0), ('explore', 0.5), ('1', 0.75)]
+    """
+    log = log.select(log.accepted & ~log.overridden)
+    numbers, code = np.unique(log.round, return_inverse=True)
+    region = GroupColumn("region", ("exploit", "explore"), (~log.exploit).astype(np.intp))
+    by_round = GroupColumn("round", tuple(map(str, numbers.tolist())), code)
+    log.groups = (region, *log.groups, by_round)
+    took, error = log.taken & ~log.withdrawn, 1 - confidence
+
+    def rate(inside: Bools, unsure: Bools, error: float) -> Rate:
+        count, left = _counts(took & inside, log.not_taken & inside)
+        may = int((log.withdrawn & (inside | unsure)).sum())
+        erased = _counts(took & unsure, log.not_taken & unsure)
+        return rate_of(count, count + left, error, missing=may, erased=erased)
+
+    everyone = np.ones(len(log), np.bool_)
+    return (
+        TakeUp("", "", rate(everyone, ~everyone, error / 2)),
+        *(
+            TakeUp(by.attribute, by.names[at], rate(by.codes == at, by.codes < 0, part))
+            for by in log.groups
+            for at, part in error_of_groups(log, by, error).items()
+        ),
+    )
+
+
 def with_rates(decided: Evaluation, audit: GroupAudit) -> Evaluation:
     """Return the evaluation of all logged decisions themselves, with the rates that others report.
 
@@ -333,7 +407,7 @@ def _assumptions(log: DecisionLog, pending: str, calibrated: bool) -> Iterator[s
     yield from notes_on(log, pending)
     if log.groups and log.erased.any():
         yield "erased_worst"
-    if calibrated:
+    if calibrated and not log.not_taken.any():
         yield "mean_score"
 
 
@@ -351,7 +425,7 @@ def _rates(
     n_bad = int((log.outcome[rows] == 0).sum())
     ranges = _ranges(log, rows, unsure)
     gone, became = log.accepted[unsure], log.outcome[unsure]
-    open_ = log.accepted & ~log.known & ~log.overridden
+    open_ = log.taken & ~log.known & ~log.overridden
     missing = int(open_[rows].sum() + open_[unsure].sum())
     for name, rate in zip(
         _RATES,
@@ -425,7 +499,7 @@ def _values(log: DecisionLog, rows: Rows) -> dict[str, Ends]:
 
     In corrected ones, outcomes that will never be known count as bad.
     """
-    a, p = log.accepted[rows], log.propensity[rows]
+    a, p = log.taken[rows], log.propensity[rows]
     good = np.nan_to_num(log.outcome[rows])
     weight = np.zeros(rows.size)
     np.divide(1.0, p, out=weight, where=a)
@@ -438,9 +512,12 @@ def _values(log: DecisionLog, rows: Rows) -> dict[str, Ends]:
     if log.score is not None:
         score, scored = log.score[rows], ~np.isnan(log.score[rows])
         both, weight = known & scored, weight * scored
+        mean = _ratio(score[scored].sum(), scored.sum())
+        if log.not_taken.any():
+            mean = _ratio(weight @ np.nan_to_num(score), weight.sum())
         values["calibration"] = (
             _ratio((score - good)[both].sum(), both.sum()),
-            _ratio(score[scored].sum(), scored.sum()) - _ratio(weight @ good, weight.sum()),
+            mean - _ratio(weight @ good, weight.sum()),
         )
     return values
 
@@ -454,23 +531,33 @@ def _ranges(log: DecisionLog, rows: Rows, unsure: Rows) -> dict[str, Ends]:
     good = int(np.nansum(log.outcome[rows]))
     known = int(log.known[rows].sum())
     bad, rejected = known - good, n - a
+    loans = int(log.taken[rows].sum())
     taken, became = log.accepted[unsure], log.outcome[unsure]
     # Who of the unsure may be good, and who may be bad: of all, and of the accepted.
-    may_be_good, may_be_bad = became != 0, became != 1
+    may_be_good, may_be_bad = ((became != state) & ~log.not_taken[unsure] for state in (0, 1))
     g, b, left = int(may_be_good.sum()), int(may_be_bad.sum()), int((~taken).sum())
     ga, ba = int((may_be_good & taken).sum()), int((may_be_bad & taken).sum())
-    accepted_good: Ends = (1.0, 1.0) if a else _NONE  # if all are accepted, so are all the good
+    # If all are accepted, so are all the good.
+    accepted_good: Ends = (1.0, 1.0) if loans else _NONE
     if rejected + left:
-        accepted_good = (good / (good + rejected + left), 1.0 if a > bad or ga else 0.0)
+        accepted_good = (good / (good + rejected + left), 1.0 if loans > bad or ga else 0.0)
+    n_all = loans + rejected
     ranges = {
         "selection_rate": (_ratio(a, n + left), _ratio(a + taken.sum(), n + taken.sum())),
-        "false_discovery_rate": (_ratio(bad, a + ga), _ratio(bad + a - known + ba, a + ba)),
-        "bad_rate": (_ratio(bad, n + g), _ratio(bad + n - known + b, n + b)),
+        "false_discovery_rate": (
+            _ratio(bad, loans + ga),
+            _ratio(bad + loans - known + ba, loans + ba),
+        ),
+        "bad_rate": (_ratio(bad, n_all + g), _ratio(bad + n_all - known + b, n_all + b)),
         "true_positive_rate": accepted_good,
     }
     if log.score is not None:
-        scored, maybe = (some[~np.isnan(log.score[some])] for some in (rows, unsure))
-        least, most = _mean_ends(log.score[scored], log.score[maybe])
+        scored, maybe = (
+            some[~np.isnan(log.score[some]) & ~log.not_taken[some]] for some in (rows, unsure)
+        )
+        sure = log.known[scored] | ~log.not_taken.any()  # the others may take no loan
+        may = np.append(log.score[scored[~sure]], log.score[maybe])
+        least, most = _mean_ends(log.score[scored[sure]], may)
         good, known = int(np.nansum(log.outcome[scored])), int(log.known[scored].sum())
         g, b = (int((log.outcome[maybe] != state).sum()) for state in (0, 1))
         ranges["calibration"] = (
@@ -515,7 +602,8 @@ def _intervals(log: DecisionLog, rows: Rows, unsure: Rows, error: float) -> dict
     rows = np.append(rows, unsure)
     rows = rows[np.argsort(log.round[rows], kind="stable")]
     rounds = round_starts(log.round[rows])
-    decided = log.accepted[rows], log.propensity[rows], log.outcome[rows], log.drawn[rows]
+    good = np.where(log.not_taken[rows], 0.0, log.outcome[rows])
+    decided = log.accepted[rows], log.propensity[rows], good, log.drawn[rows]
     found = {
         "bad_rate": _bad_rate_bounds(log, rows, maybe, error),
         "true_positive_rate": tpr_bounds(
@@ -524,7 +612,10 @@ def _intervals(log: DecisionLog, rows: Rows, unsure: Rows, error: float) -> dict
     }
     if log.score is not None:
         scored = rows[~np.isnan(log.score[rows])]
-        if scored.size:
+        if scored.size and log.not_taken.any() and _are_likelihoods(log.score):
+            low, high = _bad_rate_bounds(log, scored, maybe, error, log.score[scored])
+            found["calibration"] = 2 * low - 1, 2 * high - 1
+        elif scored.size:
             every = scored.size == rows.size
             low, high = found["bad_rate"] if every else _bad_rate_bounds(log, scored, maybe, error)
             own, others = (log.score[scored[maybe[scored] == is_]] for is_ in (False, True))
@@ -533,12 +624,19 @@ def _intervals(log: DecisionLog, rows: Rows, unsure: Rows, error: float) -> dict
     return found
 
 
-def _bad_rate_bounds(log: DecisionLog, rows: Rows, maybe: Bools, error: float) -> Ends:
-    """Return bounds of the share of bad if all were accepted; rows are in order of rounds."""
-    a, p, drawn = log.accepted[rows], log.propensity[rows], log.drawn[rows]
+def _bad_rate_bounds(
+    log: DecisionLog, rows: Rows, maybe: Bools, error: float, score: Floats | None = None
+) -> Ends:
+    """Return bounds of the share of bad if all were accepted; rows are in order of rounds.
+
+    With scores, of the mean of (score + bad)/2.
+    """
+    a, p, drawn = log.taken[rows], log.propensity[rows], log.drawn[rows]
     covered, good = cover(np.ones(rows.size), p, a, drawn), log.outcome[rows]
     # Outcomes that are not known are all bad, or all good.
     worst, best = 1 - np.nan_to_num(good, nan=0.0), 1 - np.nan_to_num(good, nan=1.0)
+    if score is not None:
+        worst, best = (worst + score) / 2, (best + score) / 2
     rounds, unsure = round_starts(log.round[rows]), maybe[rows]
     return fdr_bounds(covered, worst, best, rounds, error, False, unsure if unsure.any() else None)
 

@@ -32,7 +32,7 @@ _USUAL: dict[Any, set[Any]] = {"good": {"bad", "good"}, 1: {0, 1}}  # outcomes, 
 _RANGES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)  # of probabilities that are compared
 _SIGMAS, _ENOUGH = 6.0, 10.0  # how far acceptances may be off, given so much variance
 _ROUNDING = 1e-9
-_NEVER = "indeterminate"  # its outcome of an applicant if none will ever be known
+_WITHDRAWN, _NOT_TAKEN = "withdrawn", "not_taken"  # outcomes of ledgers beside good and bad
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +63,9 @@ class DecisionLog:
     accepted with probability 0 or rejected with probability 1, a probability that is missing or
     outside [0, 1], the outcome of a rejected applicant.
 
+    If an incumbent decided on some applicants, with the ramp r and its decision d, the probability
+    is p = (1 − r)·d + r·π, and nothing else about it is needed.
+
     ``Program.decision_log()`` makes a log from a ledger, ``DecisionLog.from_frame`` from any table,
     and ``fairchance.simulate.run.decision_log`` from a simulation.
 
@@ -76,7 +79,8 @@ class DecisionLog:
     outcome
         The outcome of each accepted applicant; missing (NaN, None or empty text) for rejected ones
         and while it is pending. Outcomes are 0 and 1, False and True, ``"bad"`` and ``"good"``, or
-        any two values of which ``pos_label`` is the good one.
+        any two values of which ``pos_label`` is the good one. ``"withdrawn"`` and ``"not_taken"``
+        are read as the columns of these names.
     X
         Features, an array or a frame; policies read them.
     sensitive_features
@@ -95,8 +99,15 @@ class DecisionLog:
     mixture
         Each applicant's mean probability of acceptance over the policies of all rounds, weighted by
         their numbers of applicants; ``unknown`` uses it. It needs stored policies.
-    never
+    withdrawn
         Accepted applicants with an outcome that will never be known.
+    not_taken
+        Accepted applicants who did not take the loan. Mistakes are counted among loans taken.
+    incumbent
+        The lender's own decision on each applicant, made before ours: 0 or 1, or missing in rounds
+        without one.
+    exploit
+        Who was accepted for sure by the policy of the round; None means: with probability 1.
     overridden
         Those of them whom a person rejected: nothing became of the program's decision.
     erased
@@ -141,7 +152,10 @@ its policy accepted it.
         ranking: Any = None,
         drawn: Any = None,
         mixture: Any = None,
-        never: Any = None,
+        withdrawn: Any = None,
+        not_taken: Any = None,
+        incumbent: Any = None,
+        exploit: Any = None,
         overridden: Any = None,
         erased: Any = None,
         features: Iterable[str | int] | None = None,
@@ -153,9 +167,7 @@ its policy accepted it.
         if not n:
             raise InputError("the log has no decisions; pass at least one.")
         self.accepted: Bools = _truths(accepted, n, "accepted")
-        self.erased: Bools = np.zeros(n, np.bool_)
-        if erased is not None:
-            self.erased = _truths(erased, n, "erased")
+        self.erased = _truths(erased, n, "erased")
         self.X = X
         if X is not None and n_rows(X) != n:
             raise InputError(f"X must have {n} rows, one per decision, got {n_rows(X)}.")
@@ -170,21 +182,19 @@ its policy accepted it.
         if np.abs(rounded - self.propensity).max() < _ROUNDING:
             self.propensity = rounded
         self._check_propensity()
-        self.outcome, gone = _outcomes(outcome, n, pos_label)
-        self.never: Bools = gone if never is None else gone | _truths(never, n, "never")
-        self.overridden: Bools = np.zeros(n, np.bool_)
-        if overridden is not None:
-            self.overridden = _truths(overridden, n, "overridden")
-            self.never = self.never | self.overridden
+        self.outcome, gone, left = _outcomes(outcome, n, pos_label)
+        self.overridden = _truths(overridden, n, "overridden")
+        self.withdrawn: Bools = gone | _truths(withdrawn, n, "withdrawn") | self.overridden
+        self.not_taken: Bools = left | _truths(not_taken, n, "not_taken")
         self._check_outcomes()
+        self.incumbent = None if incumbent is None else _incumbent(incumbent, n)
+        self.exploit = _truths(self.propensity == 1 if exploit is None else exploit, n, "exploit")
         self.round: Rows = np.ones(n, np.intp)
         if round is not None:
             self.round = _rounds(round, n, first=0 if self.estimated else 1)
         self.score = None if score is None else _numbers(score, n, "score", missing=True)
         self.ranking = None if ranking is None else _numbers(ranking, n, "ranking").astype(np.intp)
-        self.drawn: Bools = np.zeros(n, np.bool_)
-        if drawn is not None:
-            self.drawn = _truths(drawn, n, "drawn")
+        self.drawn = _truths(drawn, n, "drawn")
         if not self.estimated:
             self._check_fit()
         self.mixture = None if mixture is None else self._mixture(mixture)
@@ -204,6 +214,7 @@ its policy accepted it.
         score: str | None = None,
         drawn: str | None = None,
         mixture: str | None = None,
+        incumbent: str | None = None,
         features: Sequence[str] | None = None,
         estimated: bool = False,
         pos_label: Any = None,
@@ -216,7 +227,7 @@ its policy accepted it.
         ----------
         frame
             A row for each decision.
-        accepted, propensity, outcome, group, round, score, drawn, mixture
+        accepted, propensity, outcome, group, round, score, drawn, mixture, incumbent
             Names of columns. A table without probabilities has ``propensity`` None: then they are
             estimated from the columns in ``features`` and ``group``.
         features
@@ -231,6 +242,7 @@ its policy accepted it.
         table = nw.from_native(frame, eager_only=True)
         one = {"accepted": accepted, "propensity": propensity, "outcome": outcome}
         columns = {"round": round, "score": score, "drawn": drawn, "mixture": mixture}
+        columns["incumbent"] = incumbent
         others = (group, features, pos_label, *columns.values())
         named = estimated or any(name != key for key, name in one.items())
         if {*table.columns} >= _EXPORTED and not named and others == (None,) * len(others):
@@ -270,7 +282,12 @@ its policy accepted it.
     @property
     def pending(self) -> Bools:
         """Which accepted applicants have an outcome still to come."""
-        return np.asarray(self.accepted & ~self.known & ~self.never)
+        return np.asarray(self.taken & ~self.known & ~self.withdrawn)
+
+    @property
+    def taken(self) -> Bools:
+        """T of accepted applicants: who took the loan, as far as is known; the others are 0."""
+        return np.asarray(self.accepted & ~self.not_taken)
 
     @property
     def last_complete_round(self) -> int:
@@ -376,12 +393,12 @@ its policy accepted it.
                 "was rejected and has an outcome; leave it empty",
             ),
             (
-                self.never & ~self.accepted,
-                "was rejected and is marked as never to be known; mark accepted applicants only",
+                (self.withdrawn | self.not_taken) & ~self.accepted,
+                "was rejected and is marked as withdrawn or not taken; mark accepted ones only",
             ),
             (
-                self.never & self.known,
-                "has an outcome and is marked as never to be known; remove one",
+                self.known.astype(np.intp) + self.withdrawn + self.not_taken > 1,
+                "has two of an outcome, the mark withdrawn and the mark not taken; leave one",
             ),
         ):
             if wrong.any():
@@ -430,6 +447,8 @@ def _of_export(table: Any) -> DecisionLog:
         score=table["score"],
         ranking=table["round"],  # the table does not say which rounds have the same one
         drawn=table["drawn"],
+        incumbent=table["incumbent"] if "incumbent" in table.columns else None,
+        exploit=as_array(table["region"]) == "exploit" if "region" in table.columns else None,
         overridden=accepted & overruled,
         erased=table["erased"],
     )
@@ -441,7 +460,9 @@ def n_columns(X: Any) -> int:
 
 
 def _truths(values: Any, n: int, name: str) -> Bools:
-    """Return a column of truth values, which may be written as 0 and 1."""
+    """Return a column of truth values, which may be written as 0 and 1; None means False."""
+    if values is None:
+        return np.zeros(n, np.bool_)
     array = column(values, n, name, per="decision")
     if array.dtype == np.object_:
         missing = is_missing(array)
@@ -471,6 +492,16 @@ def _numbers(values: Any, n: int, name: str, *, missing: bool = False) -> Floats
     return numbers
 
 
+def _incumbent(values: Any, n: int) -> Floats | None:
+    """Return 1, 0, or NaN where there is no decision; None if there is none at all."""
+    own = _numbers(values, n, "incumbent", missing=True)
+    wrong = ~np.isin(own, (0, 1)) & ~np.isnan(own)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InputError(f"incumbent must hold 0 and 1, got {own[row]} in row {row}.")
+    return None if np.isnan(own).all() else own
+
+
 def _rounds(values: Any, n: int, first: int) -> Rows:
     numbers = _numbers(values, n, "round")
     whole = numbers.astype(np.intp)
@@ -481,17 +512,17 @@ def _rounds(values: Any, n: int, first: int) -> Rows:
     return whole
 
 
-def _outcomes(values: Any, n: int, pos_label: Any) -> tuple[Floats, Bools]:
-    """Return 1 for good, 0 for bad, NaN for unknown, and who will never be known."""
+def _outcomes(values: Any, n: int, pos_label: Any) -> tuple[Floats, Bools, Bools]:
+    """Return 1 for good, 0 for bad, NaN for others, who is withdrawn and who took no loan."""
     array = column(values, n, "outcome", per="decision")
-    never, outcome = np.zeros(n, np.bool_), np.full(n, np.nan)
+    outcome, (gone, left) = np.full(n, np.nan), np.zeros((2, n), np.bool_)
     if array.dtype.kind in "fiub":
         known = ~np.isnan(array.astype(np.float64))
     else:
         array = array.astype(np.object_)
         array[is_missing(array)] = ""  # pandas.NA cannot be compared
-        never = np.asarray(array == _NEVER)
-        known = (array != "") & ~never
+        gone, left = (np.asarray(array == state) for state in (_WITHDRAWN, _NOT_TAKEN))
+        known = (array != "") & ~gone & ~left
     labels = sorted({plain(value) for value in array[known].tolist()}, key=str)
     named = pos_label is not None
     if pos_label is None and 0 < len(labels) <= 2:
@@ -510,7 +541,7 @@ def _outcomes(values: Any, n: int, pos_label: Any) -> tuple[Floats, Bools]:
             f"outcome empty while it is pending."
         )
     outcome[known] = array[known] == pos_label
-    return outcome, never
+    return outcome, gone, left
 
 
 def _group_columns(sensitive_features: Any, known: Bools) -> tuple[GroupColumn, ...]:

@@ -100,8 +100,9 @@ def calibration(
 
     Rounds from the first one with pending outcomes on are left out. Among the accepted of a range
     of scores, those with a small probability count more, so the share is that of all applicants
-    with such a score. The scores of the first round fix the ranges: if later rounds moved them, an
-    interval would be about another range each time, and would not be right at all times.
+    with such a score who would take the loan. The scores of the first round fix the ranges: if
+    later rounds moved them, an interval would be about another range each time, and would not be
+    right at all times.
 
     Parameters
     ----------

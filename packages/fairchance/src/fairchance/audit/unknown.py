@@ -107,8 +107,8 @@ class UnknownSlice:
     still_needed
         Outcomes that are needed beyond those known and pending; 0 if the slice is known.
     bad_share
-        Share of bad among its applicants, corrected by propensities; if fewer than 10 of its
-        outcomes are known, what a model of all known outcomes says.
+        Share of bad among its applicants who would take the loan, corrected by propensities; if
+        fewer than 10 of its outcomes are known, what a model of all known outcomes says.
     extrapolated
         Whether the model says so.
     cost_at_most, cost_expected
@@ -242,9 +242,10 @@ def unknown(
     found = [*_slices(kept, chance, needed, depth)]
     model = None
     if any(kept.known[rows].sum() < SMALL for _, rows in found):
-        model = fit_bad(kept, np.ones(len(kept), np.bool_), np.random.default_rng(0))
+        model = fit_bad(kept, kept.known, np.random.default_rng(0))
     loss = max(0.0, -(Accuracy() if utility is None else utility).gain_bad)
     n_rounds = np.unique(kept.round).size
+    yields = explore * (kept.taken.sum() + 1) / (kept.accepted.sum() + 1)  # loans
     slices = []
     for conditions, rows in found:
         p, known = chance[rows], kept.known[rows]
@@ -274,7 +275,7 @@ def unknown(
                 extrapolated=n_outcomes < SMALL,
                 cost_at_most=still * loss,
                 cost_expected=still * loss * bad_share,
-                rounds=math.ceil(still * n_rounds / (explore * rows.size)),
+                rounds=math.ceil(still * n_rounds / (yields * rows.size)),
                 of_groups=dict(_of_groups(kept, rows)),
             )
         )

@@ -112,8 +112,10 @@ class _Columns:
 def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
     """Return the decisions, and the outcomes that belong to them."""
     decided = rows.decisions
-    outcome = np.array([_GOOD[newest and newest[0]] for newest in rows.outcomes])
-    never = np.array([newest is not None for newest in rows.outcomes]) & np.isnan(outcome)
+    states = [newest and newest[0] for newest in rows.outcomes]
+    outcome = np.array([_GOOD[state] for state in states])
+    not_taken = np.array([state == "not_taken" for state in states])
+    withdrawn = np.array([state is not None for state in states]) & np.isnan(outcome) & ~not_taken
     # The end of an override repeats the program's decision, so it replaces nothing. An outcome
     # that follows another decision than the program's says nothing about the program's.
     by_hand = zip(rows.overrides, decided.accepted.tolist(), strict=True)
@@ -123,7 +125,9 @@ def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
         "accepted": decided.accepted,
         "propensity": decided.propensity,
         "outcome": outcome,
-        "never": never & ~replaced,
+        "withdrawn": withdrawn & ~replaced,
+        "not_taken": not_taken & ~replaced,
+        "exploit": decided.exploit,
         "overridden": replaced & decided.accepted,
         "score": decided.score,
         "round": np.full(outcome.size, decided.round),

@@ -172,7 +172,7 @@ def evaluation_verdict(one: Evaluation) -> str:
         parts.append(
             "No interval: no value fits all rounds, so applicants or the policy must have changed."
         )
-    if never := one.diagnostics.never_known:
+    if never := one.diagnostics.withdrawn:
         parts.append(f"{counted(never, 'outcome')} will never be known; estimates count them bad.")
     if one.alpha is not None:
         parts.append(VERDICTS[one.verdict_code].format(percent(one.alpha)))
