@@ -35,7 +35,7 @@ from audit.cells import (
     truth,
 )
 from fairchance import PositiveRate, Utility
-from fairchance.audit import Challenger, DecisionLog, evaluate, groups
+from fairchance.audit import Challenger, DecisionLog, added_profit, evaluate, groups
 from fairchance.audit.bounds import Bets
 from fairchance.audit.estimates import MEASURES, estimators, named, row_sums, standard_error
 from fairchance.audit.evaluate import _hidden_range
@@ -241,6 +241,84 @@ def test_what_is_not_covered_may_be_taken_or_not():
     assert covered.of("false_discovery_rate").value == 0.5
     assert covered.of("profit").value == -1 / 4
     assert covered.diagnostics.effective_sample_size == pytest.approx(2)
+
+
+# The lender's own process.
+
+KNOWS = (0.8, 0.3)  # P(d = 1) of good and of bad applicants: it knows more than the log
+RAMPS = (0.0, 0.3, 1.0)  # by round
+
+
+def beside_incumbent(rng, n=200, takes=TAKES):
+    """Return a log of rounds with a growing ramp, and what is true of d and of the program."""
+    logged = play(rng, [n] * len(RAMPS), takes=takes)
+    log, bad = logged.log, logged.bad
+    d = (rng.random(len(log)) < np.where(bad, KNOWS[1], KNOWS[0])).astype(float)
+    ramp = np.array(RAMPS)[log.round - 1]
+    p = (1 - ramp) * d + ramp * log.propensity
+    accepted = rng.random(len(log)) < p
+    log = DecisionLog(
+        accepted,
+        p,
+        np.where(accepted & logged.takes, 1.0 - bad, np.nan),
+        not_taken=accepted & ~logged.takes,
+        incumbent=d,
+        round=log.round,
+    )
+    right = {}
+    for name, chance in (("incumbent", KNOWS), ("program", (SELECTIVE, SELECTIVE))):
+        chosen = MASS @ ((1 - BAD) * chance[0]), MASS @ (BAD * chance[1])
+        loans = chosen[0] * takes[0], chosen[1] * takes[1]
+        earned = UTILITY.gain_good * loans[0] + UTILITY.gain_bad * loans[1]
+        right[name] = dict(zip(MEASURES, (sum(chosen), loans[1] / sum(loans), earned), strict=True))
+    profits = (right[name]["profit"] for name in ("program", "incumbent"))
+    return log, right["incumbent"], np.mean(RAMPS) * np.subtract(*profits)
+
+
+@pytest.mark.parametrize("runs", RUNS)
+def test_intervals_of_the_incumbent_and_of_what_is_added_to_it_hold(runs):
+    """Exact binomial; in the control the ramp is left out of the probabilities."""
+    wrong, control = np.zeros(2), np.zeros(2)
+    for k, rng in enumerate(rngs(21, runs)):
+        log, right, added = beside_incumbent(rng)
+        found = added_profit(log, utility=UTILITY)
+        wrong[0] += bool(missed(evaluate(log, "incumbent", utility=UTILITY), right))
+        wrong[1] += not found.low <= added <= found.high
+        if k < 20:
+            log, right, added = beside_incumbent(rng, n=1500)
+            known = (log.propensity > 0) & (log.propensity < 1)
+            log.propensity[known] = log.propensity[known].mean()
+            found = added_profit(log, utility=UTILITY)
+            control[0] += bool(missed(evaluate(log, "incumbent", utility=UTILITY), right))
+            control[1] += not found.low <= added <= found.high
+    # Three measures share a run, each with an error of 5 %.
+    assert not too_rarely(wrong[0], runs, 0.15)
+    assert not too_rarely(wrong[1], runs)
+    assert too_rarely(control[0], 20, 0.15), control
+    assert too_rarely(control[1], 20), control
+
+
+def test_what_is_added_to_the_incumbent_is_a_difference_of_profits():
+    rng = np.random.default_rng(0)
+    log, _, _ = beside_incumbent(rng, n=800)
+    found = added_profit(log, utility=UTILITY)
+    both = evaluate(log, {"d": "incumbent", "ours": log.propensity}, utility=UTILITY)
+    d, ours = (both[name].of("profit") for name in ("d", "ours"))
+    expected = ours.estimates["ips"].value - d.estimates["ips"].value
+    assert found.value == pytest.approx(expected)
+    assert found.high - found.low < (ours.high - ours.low) + (d.high - d.low)
+    same = log.select(log.round == 1)  # in shadow mode nothing is added, and that is certain
+    found = added_profit(same, utility=UTILITY)
+    assert found.value == found.estimates["ips"].standard_error == 0
+    assert found.high - found.low < 0.15
+    # Four applicants, of whom the incumbent alone would have accepted one.
+    log = DecisionLog([1, 1, 1, 0], [1, 1, 1, 0], [1, 0, 1, None], incumbent=[1, 0, 1, 1])
+    found = added_profit(log, utility=UTILITY)
+    assert (found.reason, found.least, found.most) == ("not_identified", -3 / 4, 0)
+    for incumbent in (None, [1, None, 1, 1]):
+        log = DecisionLog([1, 1, 1, 0], [1, 1, 1, 0], [1, 0, 1, None], incumbent=incumbent)
+        with pytest.raises(InputError, match="incumbent"):
+            evaluate(log, "incumbent")
 
 
 # Policies that change.

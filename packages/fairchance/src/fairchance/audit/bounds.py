@@ -65,7 +65,7 @@ from numpy.typing import NDArray
 from fairchance.core.utility import Utility
 
 __all__ = ["CAPS", "Bets", "Covered", "cover", "fdr_bounds", "mean_bounds", "profit_bounds"]
-__all__ += ["round_starts", "upper_bound"]
+__all__ += ["difference_bounds", "round_starts", "upper_bound"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -74,6 +74,7 @@ Rows = NDArray[np.intp]
 CAPS = (1.0, 4.0, 16.0)  # W
 _SHARES: Floats = 0.95 * 0.5 ** np.arange(10.0)  # of what a gambler can lose at most with one bet
 _GRID = 256  # values of b among which the error is divided if a policy changes
+_FINE = 4096  # the same for the difference of two policies, which is small in its range
 _STEPS = 2**18  # of the range; a bound is an end of one of them
 _LAST = 2.0**-20
 _FEW = 0.5  # distinct values, as a share of rows, from which on counting them saves time
@@ -368,3 +369,39 @@ def profit_bounds(
 
     favourable, unfavourable = (best, worst) if good >= bad else (worst, best)
     return -bound(-good, -bad, unfavourable), bound(good, bad, favourable)
+
+
+def difference_bounds(
+    ours: Sequence[Covered],
+    theirs: Sequence[Covered],
+    worst: Floats,
+    best: Floats,
+    rounds: Rows,
+    error: float,
+    utility: Utility,
+) -> tuple[float, float]:
+    """Return bounds of what one policy earns over another, per applicant, on the same decisions.
+
+    With values v from ``least`` ≤ 0 to ``most`` ≥ 0, V = A·T·v·(w − w') + rem·most − rem'·least has
+    a mean of at least E[(π − π')·T·v]. Where both policies agree it is 0, without any noise. The
+    policies may change between rounds.
+    """
+    gains, changes = (utility.gain_good, utility.gain_bad), rounds.size > 2
+    span = max(0.0, *gains) - min(0.0, *gains)
+    if not span:
+        return 0.0, 0.0
+
+    def bound(good: float, bad: float) -> float:
+        least, most = min(0.0, good, bad), max(0.0, good, bad)
+        values = [good + (bad - good) * counts for counts in (worst, best)]
+        bets = []
+        for one, other in zip(ours, theirs, strict=True):
+            weight = one.weight - other.weight
+            earned = np.maximum(weight * values[0], weight * values[1])
+            v = (earned + one.rem * most - other.rem * least + span) / (2 * span)
+            largest = one.cap / 2 + 1  # |w − w'| ≤ W, and the rest is at most the span
+            how = {"per_round": one.per_round, "changes": changes}
+            bets.append(Bets.of(np.ones_like(v), v, rounds, (largest, 1.0), **how))
+        return span * (2 * upper_bound(bets, error / 2, changes=changes, grid=_FINE) - 1)
+
+    return -bound(*(-gain for gain in gains)), bound(*gains)

@@ -183,9 +183,18 @@ def chances(log: DecisionLog, policy: Any, name: str | None = None) -> Chances:
     """Return the probability with which a policy accepts each applicant of a log.
 
     A policy is a ``Rule`` or its text, a ``Challenger``, one of our classifiers after a round (it
-    has seen all of its own rounds), or a column of probabilities, which may change between rounds
-    and must not rest on the log's outcomes.
+    has seen all of its own rounds), a column of probabilities, which may change between rounds
+    and must not rest on the log's outcomes, or ``"incumbent"``, π = d. The incumbent may know more
+    than the log and have a quota: then its rates are those of the applicants who came.
     """
+    if isinstance(policy, str) and policy == "incumbent":
+        own = np.full(len(log), np.nan) if log.incumbent is None else log.incumbent
+        if np.isnan(own).any():
+            raise InputError(
+                f"the log has no decision of the incumbent in round {log.round[np.isnan(own)][0]}; "
+                f"pass incumbent with the log, or select the rounds that have one."
+            )
+        policy, name = own, name or policy
     if isinstance(policy, str):
         policy = Rule.parse(policy)
     on_score = isinstance(policy, Rule) and policy.column == "score" and log.score is not None
@@ -209,8 +218,9 @@ def chances(log: DecisionLog, policy: Any, name: str | None = None) -> Chances:
 
 
 def _of_ours(log: DecisionLog, classifier: Any) -> Chances:
+    known = {} if log.incumbent is None else {"incumbent": log.incumbent}
     pi = classifier.acceptance_probability(
-        _features(log), sensitive_features=log.sensitive_features
+        _features(log), sensitive_features=log.sensitive_features, **known
     )
     seen = max(record.round for record in classifier.rounds_)
     return Chances(f"{type(classifier).__name__} after round {seen}", pi, trained_through=seen)
