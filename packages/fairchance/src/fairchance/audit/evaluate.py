@@ -163,6 +163,8 @@ class Diagnostics:
     withdrawn
         Accepted applicants with an outcome never to be known; they count as bad in estimates, and
         as the worst case in each bound.
+    not_taken
+        Accepted applicants who did not take the loan.
     left_out
         Applicants that the policy says nothing about, as their features are erased; they count as
         the worst case in each bound, and not in estimates.
@@ -172,6 +174,7 @@ class Diagnostics:
     largest_weight: float
     hardly_covered: float
     withdrawn: int
+    not_taken: int
     left_out: int
 
 
@@ -774,6 +777,7 @@ class _Judge:
             float(weight.max(initial=0.0)),
             self._hardly_covered(rows),
             int(self.log.withdrawn[self.bounded].sum()),
+            int(self.log.not_taken[self.bounded].sum()),
             int(np.isnan(self.policy.pi).sum()),
         )
 

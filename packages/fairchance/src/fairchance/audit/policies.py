@@ -218,7 +218,8 @@ def chances(log: DecisionLog, policy: Any, name: str | None = None) -> Chances:
 
 
 def _of_ours(log: DecisionLog, classifier: Any) -> Chances:
-    known = {} if log.incumbent is None else {"incumbent": log.incumbent}
+    d = log.incumbent  # if some are missing, a classifier that needs them says so
+    known = {} if d is None or np.isnan(d).any() else {"incumbent": d}
     pi = classifier.acceptance_probability(
         _features(log), sensitive_features=log.sensitive_features, **known
     )

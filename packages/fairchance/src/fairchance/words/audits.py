@@ -158,7 +158,8 @@ def evaluation_verdict(one: Evaluation) -> str:
     if math.isnan(accepted.value):
         said = one.policy
     if not math.isnan(fdr.value):
-        said += f", and {percent(fdr.value)} of them would be bad{_interval(fdr.low, fdr.high)}."
+        those = "the loans taken" if one.diagnostics.not_taken else "them"
+        said += f", and {percent(fdr.value)} of {those} would be bad{_interval(fdr.low, fdr.high)}."
     else:
         low, high = fdr.possible
         why = _REASONS[fdr.reason].capitalize()
