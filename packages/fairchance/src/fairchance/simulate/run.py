@@ -123,6 +123,7 @@ def decision_log(results: Iterable[RoundResult], *, coins: bool = False) -> Deci
         round=joined(np.full(len(each), each.round) for each in decided),
         score=joined(each.score for each in decided),
         drawn=None if coins else joined(~each.exploit for each in decided),
+        exploit=joined(each.exploit for each in decided),
     )
 
 
