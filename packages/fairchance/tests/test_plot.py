@@ -119,7 +119,7 @@ def test_what_cannot_be_drawn_is_said(played):
 
 def summary(n_rounds, group=None):
     """Return what charts read of the summary of a certified program."""
-    counted = SimpleNamespace(good=80, bad=10, indeterminate=1, pending=0)
+    counted = SimpleNamespace(good=80, bad=10, withdrawn=1, pending=0)
     numbers = {"n_people": 200, "n_accepted": 91, "n_explored": 9, "outcomes": counted}
     record = a_pilot(
         group=group,

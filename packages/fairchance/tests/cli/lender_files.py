@@ -18,7 +18,7 @@ groups = ["sex"]
 [outcomes]
 good = ["repaid", 1]
 bad = ["default", 0]
-indeterminate = "fraud"
+withdrawn = "fraud"
 [classifier]
 kind = "partial-feedback"
 alpha = 0.2

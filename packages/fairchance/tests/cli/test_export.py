@@ -33,7 +33,7 @@ def expected(hostile_lender):
     accepted, rejected = first.ids[first.accepted], first.ids[~first.accepted]
     states = np.where(good[first.accepted][3:] == "repaid", "good", "bad")
     outcome = dict(zip(accepted[3:], states, strict=True))
-    frame["outcome"] = frame["id"].map(outcome | {accepted[0]: "indeterminate"})
+    frame["outcome"] = frame["id"].map(outcome | {accepted[0]: "withdrawn"})
     frame["override"] = frame["id"].map({accepted[1]: "rejected", rejected[0]: "accepted"})
     return frame
 
@@ -182,7 +182,7 @@ def test_export_of_outcomes_with_the_values_they_replaced(tmp_path, monkeypatch)
     assert table[["id", "outcome", "before", "by"]].values.tolist() == [
         [first, "good", "", "first"],
         [second, "bad", "", "first"],
-        [third, "indeterminate", "", "first"],
+        [third, "withdrawn", "", "first"],
         ["p0", words[not good[0]], words[bool(good[0])], "second"],
         [second, "good", "bad", "second"],
         [second, "bad", "good", "second"],

@@ -448,7 +448,7 @@ def test_check_says_what_would_be_recorded_and_records_nothing(tmp_path):
     assert checked["outcomes"] == {
         "good": {"repaid": good, "closed": 0},
         "bad": {"default": bad, "0": 0},
-        "indeterminate": {"withdrawn": 0},
+        "withdrawn": {"withdrawn": 0},
     }
     assert checked["people_of_group"] == {
         "sex": {value: sex[1:].count(value) for value in ("f", "m")}
@@ -600,7 +600,7 @@ def test_rows_with_contradictory_past_are_refused():
     refusals = read_table("no.csv", text=["id"])
     expected = {
         accepted[0]: "pending",
-        accepted[1]: "never_known",
+        accepted[1]: "withdrawn",
         accepted[2]: "not_a_label",
         rejected[1]: "not_a_decision",
         rejected[2]: "no_decision",

@@ -89,7 +89,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     assert done("observe", "outcomes.csv", "--by", "anna")["recorded"] == {
         "good": 1,
         "bad": 1,
-        "indeterminate": 1,
+        "withdrawn": 1,
     }
     rows = [
         (accepted[0], "1.0"),  # known already, in another word
@@ -112,7 +112,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     frame = pd.DataFrame(rows, columns=["id", "outcome"]).assign(remark="late")
     frame.to_csv("outcomes.csv", index=False)
     result = done("observe", "outcomes.csv", "--by", "bert")
-    assert result["recorded"] == {"good": 2, "bad": 1, "indeterminate": 1}
+    assert result["recorded"] == {"good": 2, "bad": 1, "withdrawn": 1}
     assert (result["corrections"], result["known_already"], result["pending"]) == (1, 2, 1)
     assert result["ignored_columns"] == ["remark"]
     assert result["refused"]["rows"] == 6
@@ -132,11 +132,11 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     assert standing.states == [
         "good",
         "good",
-        "indeterminate",
+        "withdrawn",
         "good",
         "bad",
         None,
-        "indeterminate",
+        "withdrawn",
         None,
         None,
         "good",
@@ -146,7 +146,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     assert correction.by == "bert"
     head = program.checkpoint()
     again = done("observe", "outcomes.csv")
-    assert again["recorded"] == {"good": 0, "bad": 0, "indeterminate": 0}
+    assert again["recorded"] == {"good": 0, "bad": 0, "withdrawn": 0}
     assert (again["corrections"], again["known_already"]) == (0, 7)
     assert program.checkpoint() == head
     output = call("observe", "outcomes.csv").stdout
@@ -161,7 +161,7 @@ def test_withdrawal_can_be_undone_only_without_a_certificate(decided, tmp_path):
     done("observe", "outcomes.csv")
     tell([(yes[0], "repaid"), (yes[1], "fraud")])
     assert done("observe", "outcomes.csv")["corrections"] == 2
-    assert program.standing(yes[:2]).states == ["good", "indeterminate"]
+    assert program.standing(yes[:2]).states == ["good", "withdrawn"]
 
     url = f"sqlite:///{tmp_path}/certified.db"
     start(url, tmp_path, CERTIFIED, n=200)
@@ -176,7 +176,7 @@ def test_withdrawal_can_be_undone_only_without_a_certificate(decided, tmp_path):
         1,
         2,
     )
-    assert Program.open(url).standing(yes[:3]).states == ["indeterminate", "good", "good"]
+    assert Program.open(url).standing(yes[:3]).states == ["withdrawn", "good", "good"]
 
 
 def test_outcomes_of_the_history_can_be_corrected(decided):
@@ -206,11 +206,11 @@ def test_crash_between_outcomes_and_corrections_records_nothing(decided, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(State, "learn", die)
         assert call("observe", "outcomes.csv").exit_code == 130
-    assert learned == ["good", "indeterminate"]
+    assert learned == ["good", "withdrawn"]
     assert program.checkpoint() == head
     result = done("observe", "outcomes.csv")
-    assert result["recorded"] == {"good": 1, "bad": 0, "indeterminate": 1}
-    assert program.standing(yes[:3]).states == ["good", "indeterminate", "bad"]
+    assert result["recorded"] == {"good": 1, "bad": 0, "withdrawn": 1}
+    assert program.standing(yes[:3]).states == ["good", "withdrawn", "bad"]
 
 
 def test_a_repeated_request_records_nothing(decided):
@@ -275,7 +275,7 @@ def test_numeric_outcomes_with_gaps_from_pandas(decided):
     outcomes = pd.DataFrame({"id": yes[:3], "outcome": [1.0, 0.0, np.nan]})
     outcomes.to_parquet("outcomes.parquet")
     result = done("observe", "outcomes.parquet")
-    assert result["recorded"] == {"good": 1, "bad": 1, "indeterminate": 0}
+    assert result["recorded"] == {"good": 1, "bad": 1, "withdrawn": 0}
     assert (result["pending"], result["refused"]["rows"]) == (1, 0)
     assert program.standing(yes[:3]).states == ["good", "bad", None]
 
@@ -374,9 +374,9 @@ def test_file_is_recorded_whole_or_not_at_all(lender, config, tmp_path, monkeypa
     assert program.standing(yes[:4]).states == ["good", None, None, None]
 
     result = done("observe", "outcomes.csv")
-    assert result["recorded"] == {"good": 1, "bad": 1, "indeterminate": 1}
+    assert result["recorded"] == {"good": 1, "bad": 1, "withdrawn": 1}
     assert result["corrections"] == 1
-    assert program.standing(yes[:4]).states == ["bad", "good", "bad", "indeterminate"]
+    assert program.standing(yes[:4]).states == ["bad", "good", "bad", "withdrawn"]
     kinds = [entry.says["rows"]["n"] for entry in entries(program, "outcomes")]
     assert (len(kinds), len(entries(program, "correction"))) == (2, 1)
     assert verify(program.ledger, relearn=True).ok

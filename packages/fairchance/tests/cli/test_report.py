@@ -104,7 +104,7 @@ def test_numbers_of_the_page_equal_the_summary(lender, hostile_lender):
     shown = tables(lender)
     assert shown["Outcomes so far"][1][0][1:] == [
         *(f"{n:,}" for n in (whole.accepted, whole.good, whole.bad)),
-        *(f"{n:,}" for n in (whole.indeterminate, whole.pending)),
+        *(f"{n:,}" for n in (whole.withdrawn, whole.pending)),
         percent(whole.fdr),
         *map(percent, whole.range),
         f"{200 * whole.good - 300 * whole.bad:,}".replace("-", "−"),

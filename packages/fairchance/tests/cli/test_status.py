@@ -42,7 +42,7 @@ def test_status_is_the_same_in_text_and_json(hostile_lender):
     assert data["outcomes"]["all"] == {
         "good": whole.good,
         "bad": whole.bad,
-        "indeterminate": 1,
+        "withdrawn": 1,
         "pending": whole.pending,
         "fdr": whole.fdr,
         "interval": [whole.mistakes().low, whole.mistakes().high],
@@ -58,7 +58,7 @@ def test_status_is_the_same_in_text_and_json(hostile_lender):
     row = next(line for line in output.splitlines() if line.strip().startswith("all "))
     cells = row.split()
     assert cells[1:6] == [
-        f"{n}" for n in (whole.accepted, whole.good, whole.bad, whole.indeterminate, whole.pending)
+        f"{n}" for n in (whole.accepted, whole.good, whole.bad, whole.withdrawn, whole.pending)
     ]
     assert cells[6] == f"{whole.fdr:.3f}"
 

@@ -281,7 +281,7 @@ class ProgramMachine(RuleBasedStateMachine):
         if not ids:
             return
         standing = self.program.standing(np.array(ids))
-        states = {"good": "good", "bad": "bad", "withdrawn": "indeterminate", None: None}
+        states = {"good": "good", "bad": "bad", "withdrawn": "withdrawn", None: None}
         for i, accepted, state in zip(ids, standing.accepted, standing.states, strict=True):
             assert accepted == self.applicants[i].accepted
             assert state == states[self.applicants[i].outcome]

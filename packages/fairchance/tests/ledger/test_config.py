@@ -88,7 +88,7 @@ def test_a_currency_is_stored(read, currency):
 def test_about_of_a_program(read):
     config = read(
         columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]\nmissing_values = ["?", -9]',
-        outcomes='indeterminate = ["left", 9]',
+        outcomes='withdrawn = ["left", 9]',
         rest="[retention]\nmonths = 12",
     )
     about = config.about(("x", "zip"), ("zip",))
@@ -100,7 +100,7 @@ def test_about_of_a_program(read):
             "groups": ["sex"],
             "features": ["x", "zip"],
         },
-        "outcomes": {"good": ["yes"], "bad": ["no"], "indeterminate": ["left", "9"]},
+        "outcomes": {"good": ["yes"], "bad": ["no"], "withdrawn": ["left", "9"]},
         "missing": ["zip"],
         "missing_values": ["?", "-9"],
         "retention_months": 12,
@@ -218,8 +218,8 @@ def test_missing_values(read):
         ({"columns": 'groups = "sex"'}, ["[columns] groups", "'sex'"]),
         ({"columns": "features = [1]"}, ["[columns] features", "[1]"]),
         ({"columns": 'accepted = ""'}, ["[columns] accepted", "''"]),
-        ({"outcomes": "indeterminate = [[1]]"}, ["[outcomes] indeterminate", "[[1]]"]),
-        ({"outcomes": 'indeterminate = "no"'}, ["[outcomes]", "'no'"]),
+        ({"outcomes": "withdrawn = [[1]]"}, ["[outcomes] withdrawn", "[[1]]"]),
+        ({"outcomes": 'withdrawn = "no"'}, ["[outcomes]", "'no'"]),
         ({"classifier": 'alpha = "15 %"'}, ["[classifier] alpha", "'15 %'"]),
         ({"classifier": "alpha = 15"}, ["alpha", "15"]),
         ({"classifier": "alpha = nan"}, ["[classifier] alpha", "nan"]),
@@ -315,7 +315,7 @@ def test_the_example_explains_every_key():
     lines = re.findall(r"^(?:# )?(\w+) = .*?  # \w.*$", text, flags=re.MULTILINE)
     keys = {"name", "id", "outcome", "accepted", "groups", "features", "text", "months"}
     keys |= {"missing", "missing_values"}
-    keys |= {"good", "bad", "indeterminate", *LIMITS}.union(*CLASSIFIERS.values())
+    keys |= {"good", "bad", "withdrawn", *LIMITS}.union(*CLASSIFIERS.values())
     assert keys <= set(lines)
     tables = {"program", "columns", "outcomes", "classifier", "retention"}
     assert set(tomllib.loads(text)) == tables

@@ -149,7 +149,7 @@ def test_outcomes_that_will_never_be_known_are_not_pending(plain):
     assert (check.finding, check.facts["missing"]) == ("mistakes_open", 89)
     assert "89" in check_words(check).meaning
     so_far = never.so_far()
-    assert (so_far["pending"], so_far["never_known"]) == (0, 89)
+    assert (so_far["pending"], so_far["withdrawn"]) == (0, 89)
     assert "89" in mistakes_so_far(so_far)
 
 

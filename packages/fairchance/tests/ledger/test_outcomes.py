@@ -24,7 +24,7 @@ def one_by_one(now, standing, final):
         if before is None:
             new["outcomes"].append(at)
         elif before != now[name]:
-            if final and "indeterminate" in (before, now[name]):
+            if final and "withdrawn" in (before, now[name]):
                 return name
             new["correction"].append(at)
     return {
@@ -174,7 +174,7 @@ def test_plausible_outcomes_pass(bad, of, options):
     ],
 )
 def test_known_outcomes_with_good_and_bad_exchanged_stop(before, now, corrected):
-    words = {"g": "good", "b": "bad", "i": "indeterminate"}
+    words = {"g": "good", "b": "bad", "i": "withdrawn"}
     before, now = ([words[letter] for letter in word] for word in (before, now))
     found = all_compared(before, now)
     assert [one.corrected for one in found.values()] == [corrected] * (corrected > 0)

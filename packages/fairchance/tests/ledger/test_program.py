@@ -194,8 +194,8 @@ def test_without_certificates_withdrawals_and_outcomes_can_be_undone(url):
         states = [
             list(reader.facts(entry).outcomes.states) for entry in reader.entries(kind="correction")
         ]
-        assert states == [["good" if outcomes[0] else "bad"], ["indeterminate"] * 35]
-        assert reader.standing([str(yes[1]), str(yes[5])]).states == ["indeterminate"] * 2
+        assert states == [["good" if outcomes[0] else "bad"], ["withdrawn"] * 35]
+        assert reader.standing([str(yes[1]), str(yes[5])]).states == ["withdrawn"] * 2
     known = np.setdiff1d(np.arange(yes.size), [1, *range(5, 40)])
     twin.observe(yes[known], outcomes[known])
     X, group = two.people.X, two.people.group
@@ -469,9 +469,9 @@ def test_parts_of_outcomes_are_recorded_together_or_not_at_all(url):
         with pytest.raises(error, match=message):
             program.observe_parts([(accepted[:2], ["good", "bad"]), second])
     assert program.checkpoint() == before
-    parts = [(accepted[:2], ["good", "bad"]), (accepted[2:3], ["indeterminate"])]
+    parts = [(accepted[:2], ["good", "bad"]), (accepted[2:3], ["withdrawn"])]
     assert program.observe_parts(parts) == [(), ()]
-    assert program.standing(accepted[:4]).states == ["good", "bad", "indeterminate", None]
+    assert program.standing(accepted[:4]).states == ["good", "bad", "withdrawn", None]
 
 
 def test_a_request_is_compared_without_the_names_of_the_erased(url):

@@ -10,7 +10,7 @@ from fairchance.ledger.base import DecisionRows, Facts, OutcomeRows, OverrideRow
 from fairchance.ledger.sql import SqlLedger
 
 N = 400
-STATES = ["good", "bad", "indeterminate"]
+STATES = ["good", "bad", "withdrawn"]
 # Hardly two names are in the order of their numbers, and some need care in a statement.
 NAMES = [
     f"{7919 * at % N:03d}" + ("'\"\\,{}\n" if at % 50 == 3 else "Zoë" * (at % 7 == 0))

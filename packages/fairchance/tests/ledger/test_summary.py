@@ -91,7 +91,7 @@ def test_accepts_everybody(tmp_path, history, rounds, accepts_everybody):
     n, accepted = history
     (last,) = found.rounds
     made = tuple(replace(last, n_people=m, n_exploited=yes, n_explored=0) for m, yes in rounds)
-    past = Outcomes(good=accepted, bad=0, indeterminate=0, pending=0)
+    past = Outcomes(good=accepted, bad=0, withdrawn=0, pending=0)
     other = replace(found, n_history=n, history=past, rounds=made)
     assert other.accepts_everybody == accepts_everybody
 
@@ -205,7 +205,7 @@ def disturbed(url):
         wrong = first[5:9]
         book.observe(wrong, [int(book.people[one].state == "bad") for one in wrong])
     book.program.withdraw(first[:2])
-    book.change(first[:2], state="indeterminate")
+    book.change(first[:2], state="withdrawn")
     book.program.override(first[2:4], False, "withdrew")
     book.change(first[2:4], override=False)
     book.append(
@@ -223,7 +223,7 @@ def disturbed(url):
 
 def tallied(people):
     states = [one.state for one in people]
-    known = [states.count(state) for state in ("good", "bad", "indeterminate")]
+    known = [states.count(state) for state in ("good", "bad", "withdrawn")]
     return Outcomes(*known, states.count(None))
 
 

@@ -75,7 +75,7 @@ KINDS = (
     "snapshot",
     "certificate",
 )
-STATES = ("good", "bad", "indeterminate")
+STATES = ("good", "bad", "withdrawn")
 LONGEST_JSON = 2**24  # characters of a header, or of the texts or groups of one applicant
 LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
 

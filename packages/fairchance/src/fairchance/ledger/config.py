@@ -66,7 +66,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         "missing_values": _LABELS,
         "missing": ChoiceValue(MISSING),
     },
-    "outcomes": {"good": _LABELS, "bad": _LABELS, "indeterminate": _LABELS},
+    "outcomes": {"good": _LABELS, "bad": _LABELS, "withdrawn": _LABELS},
     "classifier": {"kind": ChoiceValue(tuple(CLASSIFIERS))},  # the others by its kind
     "limits": LIMITS,
     "checks": {"stop": NUMBER, "warn": NUMBER},
@@ -130,7 +130,7 @@ class Labels:
 
     Attributes
     ----------
-    good, bad, indeterminate
+    good, bad, withdrawn
         The labels of each state, in the form of ``canonical``.
 
     Examples
@@ -141,10 +141,10 @@ class Labels:
 
     good: tuple[str, ...]
     bad: tuple[str, ...]
-    indeterminate: tuple[str, ...] = ()
+    withdrawn: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        labels = (*self.good, *self.bad, *self.indeterminate)
+        labels = (*self.good, *self.bad, *self.withdrawn)
         twice = next((label for label in labels if labels.count(label) > 1), None)
         if twice is not None:
             raise InputError(

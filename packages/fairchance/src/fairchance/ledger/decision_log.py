@@ -23,7 +23,7 @@ from fairchance.methods.certified.classifier import CertifiedClassifier
 __all__ = ["decision_log_of", "flips_coins"]
 
 _ROWS = 20_000  # applicants read at a time
-_GOOD = {"good": 1.0, "bad": 0.0, "indeterminate": np.nan, None: np.nan}
+_GOOD = {"good": 1.0, "bad": 0.0, "withdrawn": np.nan, None: np.nan}
 
 
 def decision_log_of(

@@ -52,7 +52,7 @@ def read_outcomes(outcomes: Any, n: int, shape: Shape, about: Mapping[str, Any])
         configured = ", ".join(map(repr, (*labels.bad, *labels.good)))
         if configured:
             allowed += f", or a label of its configuration ({configured})"
-        if np.isin(words, labels.indeterminate).any():
+        if np.isin(words, labels.withdrawn).any():
             advice = "withdraw applicants whose outcome will never be known, and map the others"
     if not np.all(good | bad):
         strange = values[np.flatnonzero(~(good | bad))[0]]
@@ -95,7 +95,7 @@ def new_outcomes(
     before = np.array(standing.states, np.object_)
     first = np.array([state is None for state in standing.states], np.bool_)
     changed = ~first & (before != now)
-    excluded = changed & ((before == "indeterminate") | (now == "indeterminate"))
+    excluded = changed & ((before == "withdrawn") | (now == "withdrawn"))
     if final and excluded.any():
         raise InputError(
             f"id {list(outcomes)[int(np.argmax(excluded))]!r} has an outcome or was withdrawn, and "
@@ -154,7 +154,7 @@ def compare_outcomes(
     """
     now = np.array(states, np.str_)
     before = np.array([state or "" for state in standing.states], np.str_)
-    usable = now != "indeterminate"
+    usable = now != "withdrawn"
     first = usable & (before == "") & ~standing.overridden & (standing.round > 0)
     known = usable & np.isin(before, ("good", "bad"))
     found = {

@@ -603,7 +603,7 @@ class Program:
         """
         with self._writing() as (writer, state):
             names = state.shape.read_ids(ids)
-            states = ["indeterminate"] * len(names)
+            states = ["withdrawn"] * len(names)
             if not self._is_repeated(writer, "outcomes", request, names, states):
                 self._record_outcomes(writer, state, names, states, request)
 
@@ -619,7 +619,7 @@ class Program:
         Parameters
         ----------
         parts
-            Ids, which may all be text, and for each ``"good"``, ``"bad"`` or ``"indeterminate"``.
+            Ids, which may all be text, and for each ``"good"``, ``"bad"`` or ``"withdrawn"``.
         request
             A name that makes it harmless to repeat the call. Then first outcomes must be in one
             part, and corrections too.
@@ -765,7 +765,7 @@ class Program:
             # Applicants whom an undo rejects again were never accepted by the classifier.
             ordered = state.shape.ids(names)[np.argsort(standing.persons)]
             rejected = ordered if accepted is False else ordered[:0]
-            state.learn(entry, rejected, ["indeterminate"] * rejected.size)
+            state.learn(entry, rejected, ["withdrawn"] * rejected.size)
             record_certificates(writer, state.classifier, self.by, after="override")
 
     # Retention

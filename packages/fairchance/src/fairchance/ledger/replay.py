@@ -125,18 +125,18 @@ class State:
         """Apply outcomes, a correction or an override whose content the caller has at hand.
 
         Applicants come in the order of the record, without those overridden before, and are
-        ``"indeterminate"`` if an override rejects them.
+        ``"withdrawn"`` if an override rejects them.
         """
         with _silent():
             self._learn(entry.kind, ids, states)
         self.reach(entry)
 
     def _learn(self, kind: str, ids: NDArray[Any], states: Sequence[str]) -> None:
-        never = np.array([state == "indeterminate" for state in states], np.bool_)
+        never = np.array([state == "withdrawn" for state in states], np.bool_)
         self._withdraw(ids[never])
         if not never.all():
             learn = self.classifier.correct if kind == "correction" else self.classifier.observe
-            learn(ids[~never], self.shape.labels(s for s in states if s != "indeterminate"))
+            learn(ids[~never], self.shape.labels(s for s in states if s != "withdrawn"))
 
     def _withdraw(self, ids: NDArray[Any]) -> None:
         """Withdraw accepted applicants; a classifier that cannot do so waits for them forever."""

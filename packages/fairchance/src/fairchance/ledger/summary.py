@@ -63,26 +63,26 @@ class Outcomes:
 
     Examples
     --------
-    >>> outcomes = Outcomes(good=35, bad=5, indeterminate=2, pending=8)
+    >>> outcomes = Outcomes(good=35, bad=5, withdrawn=2, pending=8)
     >>> outcomes.accepted, outcomes.fdr, outcomes.range
     (50, 0.125, (0.1, 0.3))
     """
 
     good: int
     bad: int
-    indeterminate: int
+    withdrawn: int
     pending: int
 
     @staticmethod
     def sum(parts: Iterable[Outcomes]) -> Outcomes:
         """Return the outcomes of several parts together."""
-        rows = [(one.good, one.bad, one.indeterminate, one.pending) for one in parts]
+        rows = [(one.good, one.bad, one.withdrawn, one.pending) for one in parts]
         return Outcomes(*(sum(column) for column in zip((0, 0, 0, 0), *rows, strict=True)))
 
     @property
     def accepted(self) -> int:
         """Number of applicants."""
-        return self.known + self.indeterminate + self.pending
+        return self.known + self.withdrawn + self.pending
 
     @property
     def known(self) -> int:
@@ -437,7 +437,7 @@ class Summary(Displayed):
             "bad": rate.count,
             "known": rate.n,
             "pending": self.outcomes.pending,
-            "never_known": self.outcomes.indeterminate,
+            "withdrawn": self.outcomes.withdrawn,
             "fdr": rate.value,
             "interval": (rate.low, rate.high),
             "by_override": {"accepted": by_hand.accepted, "known": by_hand.known},
@@ -1052,10 +1052,10 @@ def count_reasons(parts: Iterable[list[bytes]], names: list[str]) -> Rejections:
 
 def _withdrawals(reader: Reader, summary: Summary) -> Iterator[Change]:
     """Yield the entries with outcomes that will never be known."""
-    if not summary.outcomes.indeterminate + summary.overridden.indeterminate:
+    if not summary.outcomes.withdrawn + summary.overridden.withdrawn:
         return
     for entry in _until(reader, "outcomes", summary.head.number):
         outcomes = reader.facts(entry).outcomes
-        n = 0 if outcomes is None else list(outcomes.states).count("indeterminate")
+        n = 0 if outcomes is None else list(outcomes.states).count("withdrawn")
         if n:
             yield Change("withdrawal", entry.number, entry.at, entry.by, n, {})

@@ -44,7 +44,7 @@ from fairchance.plot.rows import INCOMPLETE, RunRows, rate, read_run
 
 __all__ = ["certificate", "coverage", "curve", "groups", "outcomes", "rounds", "save", "trade_off"]
 
-_STATES = {"good": GREEN, "bad": RED, "never known": ORANGE, "still to come": GREY}
+_STATES = {"good": GREEN, "bad": RED, "withdrawn": ORANGE, "still to come": GREY}
 
 
 def rounds(x: Any) -> Chart:
@@ -76,7 +76,7 @@ def rounds(x: Any) -> Chart:
 
 def outcomes(x: Any) -> Chart:
     """Draw what became of the applicants accepted in each round of a run."""
-    counts = zip(("good", "bad", "never", "pending"), _STATES.items(), strict=True)
+    counts = zip(("good", "bad", "withdrawn", "pending"), _STATES.items(), strict=True)
     parts = {name: (count, colour) for count, (name, colour) in counts}
     return draw_bars("What became of the accepted", read_run(x).spans, parts, "n")
 

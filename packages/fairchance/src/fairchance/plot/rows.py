@@ -44,14 +44,14 @@ class RunRows:
         for span in spans(len(self.rounds)):
             part = self.rounds[span]
             first, last = part[0]["round"], part[-1]["round"]
-            names = ("people", "accepted", "explored", "good", "bad", "never", "pending")
+            names = ("people", "accepted", "explored", "good", "bad", "withdrawn", "pending")
             row = {name: sum(one[name] for one in part) for name in names}
             row |= rate(row["bad"], row["good"] + row["bad"]) | {"n": len(part)}
             row |= {"round": (first + last) / 2, "from": first - 0.42, "to": last + 0.42}
             row["rounds"] = f"{first}" if first == last else f"{first} to {last}"
             promised = all(one["certified"] for one in part)
             row["name"] = (CERTIFIED if promised else PILOT) if self.records else COMPLETE
-            if any(one.get("withdrawn") for one in part):
+            if any(one.get("dropped") for one in part):
                 row["name"] = WITHDRAWN
             rows.append(row | {"covered": part[-1]["covered"]})
         return rows
@@ -77,7 +77,7 @@ def _of_classifier(clf: Any) -> RunRows:
     number, outcome, group = (np.concatenate(column) for column in zip(*parts, strict=True))
 
     def counted(here: Any) -> Row:
-        codes = {"good": 1, "bad": 0, "never": NEVER, "pending": PENDING}
+        codes = {"good": 1, "bad": 0, "withdrawn": NEVER, "pending": PENDING}
         return {name: int((outcome[here] == code).sum()) for name, code in codes.items()}
 
     records: dict[int, list[Any]] = {}
@@ -113,12 +113,12 @@ def _of_classifier(clf: Any) -> RunRows:
 def _of_summary(summary: Any) -> RunRows:
     def counted(one: Any) -> Row:
         seen, row = one.outcomes, {"people": one.n_people, "accepted": one.n_accepted}
-        row |= {"good": seen.good, "bad": seen.bad, "never": seen.indeterminate}
+        row |= {"good": seen.good, "bad": seen.bad, "withdrawn": seen.withdrawn}
         return row | {"explored": one.n_explored, "pending": seen.pending}
 
     rounds = [
         counted(one)
-        | {"round": one.round, "withdrawn": bool(one.withdrawn)}
+        | {"round": one.round, "dropped": bool(one.withdrawn)}
         | _promised(one.records)
         for one in summary.rounds
     ]

@@ -124,13 +124,13 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> so_far = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "fdr": 0.075}
-    >>> so_far |= {"never_known": 0, "interval": (0.0074, 0.27)}
+    >>> so_far |= {"withdrawn": 0, "interval": (0.0074, 0.27)}
     >>> so_far |= {"by_override": {"accepted": 0, "known": 0}}
     >>> mistakes_so_far(so_far)
     'So far 3 of 40 known outcomes are bad: 7.5 % (0.74 % to 27 %); 9 are pending.'
-    >>> so_far |= {"known": 0, "never_known": 2, "by_override": {"accepted": 2, "known": 1}}
+    >>> so_far |= {"known": 0, "withdrawn": 2, "by_override": {"accepted": 2, "known": 1}}
     >>> mistakes_so_far(so_far)
-    'So far no outcome is known; 9 are pending and 2 will never be known. Not counted: 2 accepted
+    'So far no outcome is known; 9 are pending and 2 withdrawn. Not counted: 2 accepted
     with an override (1 known).'
     """
     message = "So far no outcome is known"
@@ -142,7 +142,7 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
         )
         message += "" if alpha is None else f", against a bound of {percent(alpha)}"
     message += f"; {counted(so_far['pending'], 'is', 'are')} pending"
-    message += f" and {so_far['never_known']:,} will never be known" * (so_far["never_known"] > 0)
+    message += f" and {so_far['withdrawn']:,} withdrawn" * (so_far["withdrawn"] > 0)
     message = f"{message}."
     by_hand = so_far["by_override"]
     if by_hand["accepted"]:

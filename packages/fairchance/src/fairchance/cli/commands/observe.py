@@ -309,7 +309,7 @@ def _impossible(
     from fairchance.ledger.outcomes import outcomes_are_final  # noqa: PLC0415
 
     final = outcomes_are_final(classifier)
-    never, known = "indeterminate", np.isin(before, ("good", "bad"))
+    never, known = "withdrawn", np.isin(before, ("good", "bad"))
     return [
         *((one.applies, one.code) for one in to_outcome(standing)),
         (final & (standing.round == 0) & (sent != before), "history_final"),
@@ -367,7 +367,7 @@ def _message(result: dict[str, Any]) -> list[str]:
     if n:
         parts[0] += f" ({new['good']:,} good, {new['bad']:,} bad)"
     for count, word in (
-        (new["indeterminate"], "withdrawn"),
+        (new["withdrawn"], "withdrawn"),
         (result["corrections"], "corrected"),
         (result["known_already"], "known already"),
     ):

@@ -281,8 +281,8 @@ def withdraw(given: Given) -> None:
         return [*to_outcome(standing), Objection(final, "final_outcome")]
 
     with program.reading() as view:
-        chosen = given.read(view, objections, "withdrawn", ("outcomes", "indeterminate"))
-        before = view.reader.standing(chosen.names).states.count("indeterminate")
+        chosen = given.read(view, objections, "withdrawn", ("outcomes", "withdrawn"))
+        before = view.reader.standing(chosen.names).states.count("withdrawn")
     if chosen.recorded is not None:
         before = len(chosen.names) - len(chosen)
     chosen.record(program.withdraw, request=given.request)

@@ -170,7 +170,7 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
     _print_outcomes(console, summary)
     _print(
         console,
-        f"never: the outcome will not be known; overrides: accepted by a person against the "
+        f"withdrawn: the outcome will never be known; overrides: accepted by a person against the "
         f"program, and in no other line. All intervals hold at all times. {CAUTION}",
         style="dim",
     )
@@ -196,7 +196,7 @@ def _mistakes(rate: Rate) -> list[str]:
 
 def _print_outcomes(console: Console, summary: Summary) -> None:
     has_worth = summary.promise.utility is not None
-    titles = ["", "accepted", "good", "bad", "never", "pending", "FDR", "interval"]
+    titles = ["", "accepted", "good", "bad", "withdrawn", "pending", "FDR", "interval"]
     rows = []
     for name, outcomes in (
         ("all", summary.outcomes),
@@ -208,7 +208,7 @@ def _print_outcomes(console: Console, summary: Summary) -> None:
             outcomes.accepted,
             outcomes.good,
             outcomes.bad,
-            outcomes.indeterminate,
+            outcomes.withdrawn,
             outcomes.pending,
         )
         worth = [amount(summary.worth(outcomes), summary.currency)] if has_worth else []

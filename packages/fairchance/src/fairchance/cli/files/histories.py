@@ -257,7 +257,7 @@ def _refuse_outcomes(states: NDArray[np.str_], refused: Refusals, config: Config
         values=[values[row] for row in unknown],
         allowed=config.labels.listed(),
     )
-    refused.add(np.flatnonzero(states == "indeterminate"), "never_known")
+    refused.add(np.flatnonzero(states == "withdrawn"), "withdrawn")
 
 
 def columns_message(found: list[FoundColumn], where: str) -> list[str]:

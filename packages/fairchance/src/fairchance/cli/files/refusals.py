@@ -63,7 +63,7 @@ _SENTENCES = {
     "no_decision": "{column} is empty, and must be {allowed}",
     "not_a_decision": "{column} must be {allowed}, got {value}",
     "pending": "the applicant was accepted and has no outcome yet",
-    "never_known": "the outcome will never be known, so it teaches nothing",
+    "withdrawn": "the outcome will never be known, so it teaches nothing",
     "not_a_label": "the outcome {value} is none of {allowed}",
     "two_outcomes": "the file has different outcomes for this id",
     "history_final": "outcomes of the history are final in a certified program",

@@ -64,8 +64,8 @@ from fairchance.words.rounds import (
 __all__ = ["certificate_section", "program_page", "settings_section", "write_program_report"]
 
 Cell = str | tuple[str, str]
-_BECAME = ("Good", "Bad", "Never known", "Pending")
-_OPTIONAL = ("Never known", "α by score", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
+_BECAME = ("Good", "Bad", "Withdrawn", "Pending")
+_OPTIONAL = ("Withdrawn", "α by score", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
 _MOST_REASONS = 10
 _SECRET = ("random_state",)  # it determines who will be drawn
 
@@ -142,7 +142,7 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
         f"of {accepted:,} accepted have no outcome yet, the oldest for {days(pending.oldest)}. If "
         f"all were bad, mistakes would be {percent(outcomes.range[1])}."
     )
-    never = outcomes.indeterminate + summary.overridden.indeterminate
+    never = outcomes.withdrawn + summary.overridden.withdrawn
     text = text if pending.n else "No outcome is pending." if never else "All outcomes are known."
     text += f" {counted(never, 'outcome')} will never be known." if never else ""
     light = "amber" if n_late else "" if pending.n or never else "green"
@@ -229,7 +229,7 @@ def _cell(rate: Rate) -> Cell:
 
 
 def _became(outcomes: Outcomes) -> list[str]:
-    counts = (outcomes.good, outcomes.bad, outcomes.indeterminate, outcomes.pending)
+    counts = (outcomes.good, outcomes.bad, outcomes.withdrawn, outcomes.pending)
     return [f"{n:,}" for n in counts]
 
 
@@ -542,7 +542,7 @@ def _setting_rows(summary: Summary, details: Details) -> Iterator[tuple[str, str
     labels = about.get("outcomes") or {state: [says[state]] for state in ("good", "bad")}
     for state in ("good", "bad"):
         yield f"{state} outcomes", ", ".join(map(Labels.canonical, labels[state]))
-    yield "outcomes never to be known", ", ".join(labels.get("indeterminate", ()))
+    yield "withdrawn outcomes", ", ".join(labels.get("withdrawn", ()))
     yield "columns that may be empty", ", ".join(about.get("missing") or ())
     yield "values that mean missing", ", ".join(about.get("missing_values") or ())
     yield "currency", summary.currency
