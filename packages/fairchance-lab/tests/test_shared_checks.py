@@ -89,11 +89,11 @@ PROGRAMS = {  # and whether features may have few values only
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_program_survives_any_order_of_operations(kind):
     make, few_values = PROGRAMS[kind]
-    play(make, lives=2, steps=7, few_values=few_values)
+    play(make, lives=2, steps=7, few_values=few_values, takes_lender=False)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", PROGRAMS)
 def test_a_program_survives_many_long_lives(kind):
     make, few_values = PROGRAMS[kind]
-    play(make, lives=15, steps=30, few_values=few_values)
+    play(make, lives=15, steps=30, few_values=few_values, takes_lender=False)

@@ -27,7 +27,9 @@ def random_program(url, seed):
         )
     attributes = ["sex", "age"][: 1 + seed % 3 % 2]
     X, y, groups = _applicants(rng, 200, attributes, ["a", "b", "c"])
-    program = Program.create(url, classifier, X, y, sensitive_features=groups)
+    beside = seed % 4 == 0  # the lender's own process
+    about = {"not_taken_within": "2 rounds", "ramp": 0.7} if beside else None
+    program = Program.create(url, classifier, X, y, sensitive_features=groups, about=about)
     known, n = (0.3, 1.0, 0.0)[seed // 2 % 3], (80, 400)[seed // 2 % 2]
     for t in range(3):
         names = ["a", "b"] if t == 0 else ["a", "b", "c"]  # c appears later
@@ -37,7 +39,10 @@ def random_program(url, seed):
         ids = np.arange(1000 * (t + 1), 1000 * (t + 1) + n)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            decided = program.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
+            by_lender = {"incumbent": X[:, 0] > 0, "barred": X[:, 0] < -2} if beside else {}
+            decided = program.decide(
+                X, sensitive_features=groups, ids=ids, unlike_history=True, **by_lender
+            )
             _live(program, rng, decided, dict(zip(ids.tolist(), y.tolist(), strict=True)), known)
     return program
 
@@ -63,4 +68,6 @@ def _live(program, rng, decided, outcome, known):
     pending = [one for one in yes[3:] if one not in seen]
     if pending[:2] and rng.random() < 0.5:
         program.withdraw(pending[:2])
+    if program.about and pending[2:]:
+        program.not_taken(pending[2:4])
     program.erase([*yes[4:6], *no[3:5]], "asked for it", early=True)

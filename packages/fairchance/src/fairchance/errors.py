@@ -67,6 +67,12 @@ class LedgerError(InputError):
     code = "ledger"
 
 
+class PausedError(InputError):
+    """A program is paused, and the lender's own decisions are not given to decide instead."""
+
+    code = "paused"
+
+
 class LedgerWarning(UserWarning):
     """A ledger command succeeded, and something is left for the user to do."""
 

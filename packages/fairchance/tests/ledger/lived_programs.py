@@ -29,7 +29,7 @@ def lived(url, classifier, n_rounds=3, n_batch=60, known=1.0, **options):
 
 def proved(program, **options):
     found = verify(program.ledger, **options)
-    assert found.problem is None
+    assert found.problem is None, found.problem
     return found
 
 

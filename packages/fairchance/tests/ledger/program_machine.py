@@ -1,9 +1,10 @@
 """Random lives of a program on a ledger, of any classifier.
 
-Hypothesis plays random lives of a program against a small model: decide, observe in parts, correct,
-withdraw, override and undo, hold and release, erase, snapshot, reopen; each call has a name and is
-repeated at any later time, which changes nothing. After every step a copy of
-the ledger decides another batch and verifies, and all exceptions are an ``InputError``.
+Hypothesis plays random lives of a program against a small model: decide with and without the
+lender's own decisions, change the ramp, pause and resume, observe in parts, correct, withdraw, not
+take the loan, override and undo, hold and release, erase, snapshot, reopen; each call has a name
+and is repeated at any later time, which changes nothing. After every step a copy of the ledger
+decides another batch and verifies, and all exceptions are an ``InputError``.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fairchance.errors import InputError, LearningWarning
+from fairchance.errors import InputError, LearningWarning, PausedError
 from fairchance.ledger import Program, verify
 
 N_HISTORY, N_BATCH = 150, 24
@@ -43,7 +44,8 @@ class Applicant:
 
     accepted: bool
     history: bool = False
-    outcome: str | None = None  # "good", "bad" or "withdrawn"
+    outcome: str | None = None  # a state of the ledger
+    round: int = 0
     overridden: bool = False
     once_overridden: bool = False
     held: bool = False
@@ -63,11 +65,18 @@ def draw_people(rng, n, few_values):
     return pd.DataFrame(x, columns=["income", "age"]), good.astype(int)
 
 
+def by_lender(X):
+    """Return the lender's own decisions, and who is barred."""
+    incumbent = X["income"].to_numpy() > 1.5
+    return {"incumbent": incumbent, "barred": ~incumbent & (X["age"].to_numpy() > 2.5)}
+
+
 class ProgramMachine(RuleBasedStateMachine):
     """Random operations on one program, checked against a dictionary of applicants."""
 
     make: Callable[[], Any]  # the classifier
     few_values = False  # of features, as cells need them
+    takes_lender = True  # whether the classifier knows the lender's own decisions
 
     @initialize(seed=st.integers(0, 3))
     def create(self, seed):
@@ -77,8 +86,15 @@ class ProgramMachine(RuleBasedStateMachine):
         X, good = draw_people(self.rng, N_HISTORY, self.few_values)
         accepted = X["income"].to_numpy() > 1
         self.program = Program.create(
-            self.url, type(self).make(), X, good, accepted=accepted, ids=np.arange(N_HISTORY)
+            self.url,
+            type(self).make(),
+            X,
+            good,
+            accepted=accepted,
+            ids=np.arange(N_HISTORY),
+            about={"not_taken_within": "1 round"},
         )
+        self.ramp, self.paused, self.n_rounds = 1.0, False, 0
         self.next_id, self.requests = N_HISTORY, []
         self.applicants = {
             i: Applicant(bool(taken), history=True) for i, taken in enumerate(accepted)
@@ -114,15 +130,38 @@ class ProgramMachine(RuleBasedStateMachine):
     def any(self, wanted):
         return any(wanted(applicant) for applicant in getattr(self, "applicants", {}).values())
 
-    @rule()
-    def decide(self):
+    @rule(given=st.booleans())
+    def decide(self, given):
         ids = np.arange(self.next_id, self.next_id + N_BATCH)
-        self.next_id += N_BATCH
         X, _ = draw_people(self.rng, N_BATCH, self.few_values)
-        decided = self.program.decide(X, ids=ids)
+        options = by_lender(X) if given and self.takes_lender else {}
+        r = 0.0 if self.paused else self.ramp
+        if r < 1 and not options:
+            before = self.program.checkpoint()
+            with pytest.raises(PausedError if self.paused else InputError):
+                self.program.decide(X, ids=ids)
+            assert self.program.checkpoint() == before
+            return
+        self.next_id, self.n_rounds = self.next_id + N_BATCH, self.n_rounds + 1
+        decided = self.program.decide(X, ids=ids, **options)
         assert decided.ids.tolist() == ids.tolist()
+        assert decided.ramp == r
+        if r == 0:
+            assert (decided.accepted == options["incumbent"]).all()
         for i, accepted in zip(ids.tolist(), decided.accepted.tolist(), strict=True):
-            self.applicants[i] = Applicant(accepted)
+            self.applicants[i] = Applicant(accepted, round=self.n_rounds)
+
+    @precondition(lambda self: self.takes_lender)
+    @rule(ramp=st.sampled_from([0.0, 0.3, 1.0]))
+    def change_ramp(self, ramp):
+        self.program.ramp(ramp)
+        self.ramp = ramp
+
+    @precondition(lambda self: self.takes_lender)
+    @rule()
+    def pause_or_resume(self):
+        self.program.resume() if self.paused else self.program.pause()
+        self.paused = not self.paused
 
     def observe_all(self, ids, outcomes):
         good = np.array([int(outcome == "good") for outcome in outcomes])
@@ -157,6 +196,21 @@ class ProgramMachine(RuleBasedStateMachine):
             self.request("withdraw", np.array(ids))
             for i in ids:
                 self.applicants[i].outcome = "withdrawn"
+
+    @precondition(lambda self: self.takes_lender and self.any(lambda a: a.pending))
+    @rule(data=st.data())
+    def not_taken(self, data):
+        ids = self.choose(data, lambda a: a.pending and a.round >= self.n_rounds - 1)
+        late = self.choose(data, lambda a: a.pending and a.round < self.n_rounds - 1, at_most=1)
+        before = self.program.checkpoint()
+        if late:
+            with pytest.raises(InputError):
+                self.program.not_taken(np.array([*ids, *late]))
+        assert self.program.checkpoint() == before
+        if ids:
+            self.request("not_taken", np.array(ids))
+            for i in ids:
+                self.applicants[i].outcome = "not_taken"
 
     @precondition(lambda self: self.any(lambda a: not a.history))
     @rule(data=st.data(), accepted=st.booleans())
@@ -222,7 +276,7 @@ class ProgramMachine(RuleBasedStateMachine):
         assert result == (len(ids) if method == "erase" else None)
         more = np.append(ids, 10**9)
         other = [1 - rest[0]] if method == "observe" else [*rest[:-1], "another reason"]
-        if method != "withdraw":
+        if method not in ("withdraw", "not_taken"):
             with pytest.raises(InputError, match=options["request"]):
                 self.repeat_call((method, (ids, *other), options))
         if not any(self.applicants[i].erased for i in ids.tolist()):
@@ -268,7 +322,8 @@ class ProgramMachine(RuleBasedStateMachine):
             ours.backup(other)
         program = Program.open(f"sqlite:///{copy}")
         X, _ = draw_people(np.random.default_rng(0), N_BATCH, self.few_values)
-        program.decide(X, ids=np.arange(10**6, 10**6 + N_BATCH))
+        options = by_lender(X) if self.takes_lender else {}
+        program.decide(X, ids=np.arange(10**6, 10**6 + N_BATCH), **options)
         result = verify(program.ledger)
         program.ledger.engine.dispose()
         assert result.ok, result.problem
@@ -281,15 +336,15 @@ class ProgramMachine(RuleBasedStateMachine):
         if not ids:
             return
         standing = self.program.standing(np.array(ids))
-        states = {"good": "good", "bad": "bad", "withdrawn": "withdrawn", None: None}
         for i, accepted, state in zip(ids, standing.accepted, standing.states, strict=True):
             assert accepted == self.applicants[i].accepted
-            assert state == states[self.applicants[i].outcome]
+            assert state == self.applicants[i].outcome
 
 
-def play(make, *, lives, steps, few_values=False):
+def play(make, *, lives, steps, few_values=False, takes_lender=True):
     """Play lives of a program, each of so many steps; ``make`` returns its classifier."""
-    machine = type("Machine", (ProgramMachine,), {"make": make, "few_values": few_values})
+    kind = {"make": make, "few_values": few_values, "takes_lender": takes_lender}
+    machine = type("Machine", (ProgramMachine,), kind)
     options = settings(max_examples=lives, stateful_step_count=steps)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LearningWarning)

@@ -16,6 +16,7 @@ from fairchance.core.sizes import read_toml
 from fairchance.errors import InputError
 from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.ledger import Program, verify
+from fairchance.ledger.base import STATES
 from fairchance.ledger.config import Labels, Roles, example_config, read_config
 from fairchance.methods.options import CLASSIFIERS, LIMITS
 from hostile_toml import DOTTED, MANY_DOTS, NESTED
@@ -87,8 +88,9 @@ def test_a_currency_is_stored(read, currency):
 
 def test_about_of_a_program(read):
     config = read(
-        columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]\nmissing_values = ["?", -9]',
-        outcomes='withdrawn = ["left", 9]',
+        columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]\nmissing_values = ["?", -9]\n'
+        'incumbent = "taken"\nbarred = "minor"',
+        outcomes='withdrawn = ["left", 9]\nnot_taken = "off"\nnot_taken_within = "2 rounds"',
         rest="[retention]\nmonths = 12",
     )
     about = config.about(("x", "zip"), ("zip",))
@@ -99,13 +101,24 @@ def test_about_of_a_program(read):
             "accepted": "taken",
             "groups": ["sex"],
             "features": ["x", "zip"],
+            "incumbent": "taken",
+            "barred": "minor",
         },
-        "outcomes": {"good": ["yes"], "bad": ["no"], "withdrawn": ["left", "9"]},
+        "outcomes": {
+            "good": ["yes"],
+            "bad": ["no"],
+            "withdrawn": ["left", "9"],
+            "not_taken": ["off"],
+        },
+        "not_taken_within": "2 rounds",
+        "ramp": 1.0,
         "missing": ["zip"],
         "missing_values": ["?", "-9"],
         "retention_months": 12,
     }
-    assert Roles.read(about) == Roles("id", "paid", "taken", ("sex",), ("x", "zip"))
+    roles = Roles("id", "paid", "taken", ("sex",), ("x", "zip"), "taken", "minor")
+    assert Roles.read(about) == roles
+    assert config.features(["id", "paid", "x", "zip", "minor", "taken"]) == ("x", "zip")
     assert Labels.read(about) == config.labels
     assert Roles.read({}) is None
     assert Labels.read({}) is None
@@ -220,6 +233,18 @@ def test_missing_values(read):
         ({"columns": 'accepted = ""'}, ["[columns] accepted", "''"]),
         ({"outcomes": "withdrawn = [[1]]"}, ["[outcomes] withdrawn", "[[1]]"]),
         ({"outcomes": 'withdrawn = "no"'}, ["[outcomes]", "'no'"]),
+        ({"outcomes": 'not_taken = "off"'}, ["[outcomes]", "not_taken_within"]),
+        ({"outcomes": 'not_taken_within = "2 rounds"'}, ["[outcomes]", "not_taken"]),
+        ({"outcomes": 'not_taken = "a"\nnot_taken_within = "2 weeks"'}, ["'2 weeks'"]),
+        ({"columns": 'incumbent = "paid"'}, ["[columns]", "'paid'"]),
+        ({"columns": 'barred = "d"\nfeatures = ["d"]'}, ["[columns]", "'d'"]),
+        ({"rest": "[program]\nramp = 0.5"}, ["[program] ramp", "0.5", "incumbent"]),
+        ({"rest": "[program]\nramp = 1.5", "columns": 'incumbent = "d"'}, ["1.5"]),
+        ({"rest": '[program]\nhandover = "by foot"'}, ["handover", "'by foot'"]),
+        (
+            {"kind": "partial-feedback", "rest": '[program]\nevidence = "history"'},
+            ["[program] evidence", "'certified'"],
+        ),
         ({"classifier": 'alpha = "15 %"'}, ["[classifier] alpha", "'15 %'"]),
         ({"classifier": "alpha = 15"}, ["alpha", "15"]),
         ({"classifier": "alpha = nan"}, ["[classifier] alpha", "nan"]),
@@ -314,8 +339,9 @@ def test_the_example_explains_every_key():
     text = example_config()
     lines = re.findall(r"^(?:# )?(\w+) = .*?  # \w.*$", text, flags=re.MULTILINE)
     keys = {"name", "id", "outcome", "accepted", "groups", "features", "text", "months"}
-    keys |= {"missing", "missing_values"}
-    keys |= {"good", "bad", "withdrawn", *LIMITS}.union(*CLASSIFIERS.values())
+    keys |= {"missing", "missing_values", "incumbent", "barred", "not_taken_within"}
+    keys |= {"ramp", "handover", "evidence"}
+    keys |= {*STATES, *LIMITS}.union(*CLASSIFIERS.values())
     assert keys <= set(lines)
     tables = {"program", "columns", "outcomes", "classifier", "retention"}
     assert set(tomllib.loads(text)) == tables

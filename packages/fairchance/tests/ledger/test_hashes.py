@@ -32,12 +32,17 @@ PERSON, ERASED = 620, 631  # of the first batch, which is numbered from 600
 COLUMNS = [(table, column) for table in schema.metadata.sorted_tables for column in table.c]
 PERSONAL = ("application", "numbers", "texts", "reasons", "salt")
 DECISION = ("personal", "round", "accepted", "exploit", "score", "propensity", "threshold", "fold")
+DECISION += ("incumbent", "barred")
 
 
 def live(url):
     """Record one of everything, and return the numbers of some entries."""
     program, _, (one, two, *_) = started(url, algorithm_1(), n_batch=60)
-    decided = program.decide(one.people.X, sensitive_features=one.people.group, batch="b1")
+    d = np.arange(60) % 2 == 0
+    decided = program.decide(
+        one.people.X, sensitive_features=one.people.group, incumbent=d, barred=~d, batch="b1"
+    )
+    program.ramp(0.5)
     yes, outcome = decided.ids[decided.accepted], one.outcome[decided.accepted]
     program.observe(yes[2:], outcome[2:])
     program.observe(yes[2:4], 1 - outcome[2:4])
@@ -45,7 +50,9 @@ def live(url):
     program.undo_override(yes[:1], "it was not")
     program.hold(yes[2:3], "a court asked")
     program.snapshot()
-    program.decide(two.people.X, sensitive_features=two.people.group, batch="b2")
+    program.decide(
+        two.people.X, sensitive_features=two.people.group, incumbent=d, barred=~d, batch="b2"
+    )
     with program.ledger.writing("main") as writer:
         erased = Facts(erased=np.array([ERASED, writer.n_people() - 1]))
         writer.append("erasure", {"why": "asked"}, erased, by="t")
@@ -249,7 +256,8 @@ def test_a_removed_row_is_found(original, statement, message):
         ),
         (
             "INSERT INTO people SELECT program, 90000, 'x', numbers, texts, reasons, salt, "
-            "personal, round, accepted, exploit, score, propensity, threshold, fold FROM people "
+            "personal, round, accepted, exploit, score, propensity, threshold, fold, "
+            "incumbent, barred FROM people "
             f"WHERE person = {PERSON}",
             "90000 .*people",
         ),

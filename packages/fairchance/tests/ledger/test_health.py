@@ -15,14 +15,16 @@ from sklearn.linear_model import LogisticRegression
 
 from cli.calls import call
 from fairchance.audit.rates import WHOLE, anytime_interval, group_errors
+from fairchance.core.decisions import Note
 from fairchance.core.metrics import exact_interval
 from fairchance.ledger import health
+from fairchance.ledger.control import Control
 from fairchance.ledger.health import TINY, Check, check_health, find_check, worst_light
 from fairchance.ledger.outcomes import UnlikeExpected
 from fairchance.ledger.summary import Change, GroupSummary, NextTested, Outcomes, Promise
 from fairchance.people.likeness import Unlike
 from fairchance.words.checks import WORDS, check_text, check_words, mistakes_so_far, verdict
-from fairchance.words.rounds import needed, sentence
+from fairchance.words.rounds import needed, note_text, sentence
 from ledger_worlds import algorithm_1, certified, started
 
 LOOKS = 300
@@ -177,18 +179,19 @@ def test_everything_green_is_the_only_way_to_need_no_attention(plain):
         assert worst_light(check_health(other)) == "amber"
 
 
-def test_a_program_is_asked_eight_questions(plain, pilot):
+def test_a_program_is_asked_nine_questions(plain, pilot):
     asked = set()
     some = replace(plain.rounds[0], certified=True)
     for summary in (
         replace(plain, groups=(group("f", 500, 50, 1), group("m", 500, 100, 2)), n_expired=1),
         replace(pilot, rounds=(replace(pilot.rounds[0], certified=True), some)),
         replace(plain, unlike_outcomes={3: {"bad": 9, "of": 9, "expected": 0.1, "stops": True}}),
+        replace(plain, control=Control(paused=True)),
     ):
         asked |= {check.question for check in check_health(summary, 5.0)}
     late = replace(plain.rounds[0], outcomes=Outcomes(1, 1, 0, 5))
     asked |= {check.question for check in check_health(replace(plain, rounds=(late,)), 5.0)}
-    assert len(asked) == 8
+    assert len(asked) == 9
 
 
 @pytest.mark.parametrize(
@@ -365,6 +368,7 @@ def test_what_the_last_round_promises(plain, pilot):
                 round=t,
                 entry=10 * t,
                 certified=status == "certified",
+                status=status,
                 records=(replace(record, status=status, round=t),),
             )
             for t, status in enumerate(statuses, start=1)
@@ -379,6 +383,9 @@ def test_what_the_last_round_promises(plain, pilot):
     assert findings(replace(plain, rounds=(past,))) == ["uncalibrated"]
     assert findings(replace(plain, rounds=())) == ["undecided"]
     assert asked("pilot")[:2] == ("pilot", "amber")
+    assert asked("certified", "shadow")[:2] == ("shadow", "green")
+    assert asked("pilot", "incumbent")[:2] == ("incumbent", "green")
+    assert find_check(check_health(shadowed(plain)), "certificate").finding == "shadow"
     finding, light, facts = asked("pilot", "certified", "certified")
     assert (finding, light, facts["since"], facts["n_certified"]) == ("certified", "green", 2, 2)
     says = {"what": "dropped", "round": 2, "why": "correction"}
@@ -386,6 +393,38 @@ def test_what_the_last_round_promises(plain, pilot):
     finding, light, facts = asked("pilot", "certified", changes=(gone,))
     assert (finding, light, facts["dropped"]["entry"]) == ("dropped", "amber", 25)
     assert asked("pilot", "certified", "certified", changes=(gone,))[0] == "certified"
+
+
+def shadowed(summary):
+    return replace(summary, rounds=(replace(summary.rounds[0], ramp=0.0, status="shadow"),))
+
+
+@pytest.mark.parametrize(
+    ("code", "light", "facts"),
+    [
+        ("incumbent_rejected", "red", {"alpha": 0.15, "estimated_fdr": 0.22}),
+        ("incumbent_stays", None, {"earned": 31.5, "best": 28.2}),
+        ("handover_waits", "amber", {"earned": 28.2, "best": 31.5}),
+        ("patience_short", "amber", {"patience": 6, "delay": 9}),
+    ],
+)
+def test_notes_about_the_lenders_own_policy_make_lights(pilot, code, light, facts):
+    (row,) = pilot.rounds
+    (record,) = row.records
+    noted = replace(row, records=(replace(record, notes=(Note(code, facts),)),))
+    check = find_check(check_health(replace(pilot, rounds=(noted,))), "process")
+    said = note_text(Note(code, facts))
+    assert code not in said  # it has words of its own
+    if light is None:
+        assert check is None
+    else:
+        assert (check.finding, check.light, check.facts) == (code, light, facts)
+        assert check_words(check).finding == said
+        assert check_words(check).to_do
+
+
+def test_a_pause_is_shown(plain):
+    assert findings(replace(plain, control=Control(0.3, paused=True))) == ["paused"]
 
 
 def test_a_certificate_per_group_may_be_there_in_part(pilot):
@@ -477,7 +516,8 @@ def test_unreadable_settings_and_expired_applicants(plain):
 
 
 def test_the_usual_findings_have_words_of_their_own(plain, pilot):
-    for summary in (plain, pilot, replace(plain, rounds=())):
+    paused = replace(shadowed(pilot), control=Control(paused=True))
+    for summary in (plain, pilot, replace(plain, rounds=()), shadowed(plain), paused):
         for check in check_health(summary):
             assert check.finding in WORDS
             assert check_text(check)

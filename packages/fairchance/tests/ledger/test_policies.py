@@ -333,7 +333,7 @@ def test_rounds_that_were_certified_on_a_corrected_outcome_are_withdrawn(copied,
     assert sentence(assumed(0)) in told.parts
     parts = (part for section in page.sections for part in section.parts)
     (rounds,) = (p for p in parts if isinstance(p, PageTable) and p.title == "Rounds")
-    shown = [*rounds.titles].index("Certified")
+    shown = [*rounds.titles].index("Status")
     assert [row[shown] for row in rounds.rows][-2:] == ["withdrawn"] * 2
     assert [row["name"] for row in read_run(summary).spans][-2:] == [WITHDRAWN] * 2
     assert call("audit", url, "-o", tmp_path / "pack").exit_code == 0

@@ -4,9 +4,9 @@
 
 **Facts.** A program is a chain of entries, numbered from 1. An entry records one event, or a batch
 of the same: the program's settings, the history, a policy, a batch with its decisions, a
-certificate, outcomes, corrections, overrides, holds, erasures, or a state to continue from. Its
-rows are the applicants, their group values (apart), the decisions and so on. An entry never
-changes; a mistake is corrected by appending another.
+certificate, outcomes, corrections, overrides, holds, erasures, a change of the ramp, or a state to
+continue from. Its rows are the applicants, their group values (apart), the decisions and so on. An
+entry never changes; a mistake is corrected by appending another.
 
 **Durability.** If ``writing`` ends without an exception, everything appended in it survives the end
 of the process and of the machine. Otherwise nothing of it is recorded.
@@ -22,7 +22,12 @@ then see everything written before. Readers never wait, and see whole entries on
 
 **Outcomes** can be recorded for applicants whom the decision, or its newest override, accepts. A
 recorded outcome can be replaced by a correction only. An accepted applicant without an outcome is
-pending.
+pending. An applicant who did not take the loan has the outcome ``not_taken``, which replaces none
+and is recorded within a time that is fixed when the program is made (``outcomes.TakeUpWindow``).
+
+**Control.** What is done is the lender's own decision with probability 1 − r, and the program's
+with probability r, the ramp. Entries of kind ``control`` change the ramp, pause the program
+(r = 0), resume it, and hand over to it; a batch records the ramp that it was decided with.
 
 **States** are stored to continue from, and each holds all applicants. Appending one deletes the
 content of those that are not needed any more (``Reader.kept_states``); their digests remain.
@@ -74,8 +79,9 @@ KINDS = (
     "erasure",
     "snapshot",
     "certificate",
+    "control",
 )
-STATES = ("good", "bad", "withdrawn")
+STATES = ("good", "bad", "withdrawn", "not_taken")
 LONGEST_JSON = 2**24  # characters of a header, or of the texts or groups of one applicant
 LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
 
@@ -180,6 +186,8 @@ class DecisionRows:
 
     ``threshold`` is the score from which an applicant was accepted with certainty, ``fold`` the
     part of the data that an accepted applicant belongs to; None if the classifier has none.
+    ``incumbent`` is the lender's own decision, and ``barred`` who may not be accepted; None if they
+    were not given.
     """
 
     round: int
@@ -189,6 +197,8 @@ class DecisionRows:
     propensity: Floats
     threshold: Floats | None = None
     fold: Ints | None = None
+    incumbent: Bools | None = None
+    barred: Bools | None = None
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from typing import Any
 from fairchance.core.sizes import read_toml
 from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, check_program_name
+from fairchance.ledger.control import read_ramp
+from fairchance.ledger.outcomes import TakeUpWindow
 from fairchance.ledger.retention import MONTHS, MOST_MONTHS
 from fairchance.methods.option_values import FLAG, NUMBER, TEXT, WHOLE, ChoiceValue, PlainValue
 from fairchance.methods.options import CLASSIFIERS, LIMITS, RESEARCH, build_classifier
@@ -47,26 +49,37 @@ _LABELS = PlainValue(
     'a label, or a list such as ["repaid", "closed"]',
     lambda value: all(map(_is_label, value)) if isinstance(value, list) else _is_label(value),
 )
+_WINDOW = PlainValue('such as "2 rounds" or "30 days"', TEXT.fits)
 _CURRENCY = PlainValue(
     'a code or a symbol of at most four characters, such as "EUR" or "€"', _is_currency
 )
 # Who answers for a program, for its model card.
 GOVERNANCE = ("tier", "owner", "approver", "next_review")
+_CERTIFIED = ("handover", "evidence")  # keys of [program] for kind = "certified" only
 # Which features may be missing: those that are missing in the history, all, or none.
 MISSING = ("as-in-history", "anywhere", "refuse")
 _TABLES: dict[str, dict[str, Any]] = {
-    "program": {"name": TEXT, "currency": _CURRENCY, **dict.fromkeys(GOVERNANCE, TEXT)},
+    "program": {
+        "name": TEXT,
+        "currency": _CURRENCY,
+        "ramp": NUMBER,
+        "handover": ChoiceValue(("automatic", "by hand")),
+        "evidence": ChoiceValue(("rounds", "history")),
+        **dict.fromkeys(GOVERNANCE, TEXT),
+    },
     "columns": {
         "id": TEXT,
         "outcome": TEXT,
         "accepted": TEXT,
+        "incumbent": TEXT,
+        "barred": TEXT,
         "groups": _TEXTS,
         "features": _TEXTS,
         "text": _TEXTS,
         "missing_values": _LABELS,
         "missing": ChoiceValue(MISSING),
     },
-    "outcomes": {"good": _LABELS, "bad": _LABELS, "withdrawn": _LABELS},
+    "outcomes": {**dict.fromkeys(STATES, _LABELS), "not_taken_within": _WINDOW},
     "classifier": {"kind": ChoiceValue(tuple(CLASSIFIERS))},  # the others by its kind
     "limits": LIMITS,
     "checks": {"stop": NUMBER, "warn": NUMBER},
@@ -89,6 +102,9 @@ class Roles:
         The columns with ids and outcomes.
     accepted
         The column with past decisions; None if all applicants with an outcome were accepted.
+    incumbent, barred
+        The columns of a batch with the lender's own decisions, and with applicants who must not be
+        accepted; None if there are none.
     groups, features
         The protected attributes, and the columns that decisions use.
 
@@ -104,6 +120,14 @@ class Roles:
     accepted: str | None = None
     groups: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    incumbent: str | None = None
+    barred: str | None = None
+
+    @property
+    def by_lender(self) -> dict[str, str]:
+        """Return the columns in which a batch has truth values of the lender, by their role."""
+        named = {"incumbent": self.incumbent, "barred": self.barred}
+        return {role: name for role, name in named.items() if name is not None}
 
     @staticmethod
     def read(about: Mapping[str, Any]) -> Roles | None:
@@ -117,6 +141,8 @@ class Roles:
             stored["accepted"],
             tuple(stored["groups"]),
             tuple(stored["features"]),
+            stored["incumbent"],
+            stored["barred"],
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +156,7 @@ class Labels:
 
     Attributes
     ----------
-    good, bad, withdrawn
+    good, bad, withdrawn, not_taken
         The labels of each state, in the form of ``canonical``.
 
     Examples
@@ -142,9 +168,10 @@ class Labels:
     good: tuple[str, ...]
     bad: tuple[str, ...]
     withdrawn: tuple[str, ...] = ()
+    not_taken: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        labels = (*self.good, *self.bad, *self.withdrawn)
+        labels = [label for of_state in self.by_state().values() for label in of_state]
         twice = next((label for label in labels if labels.count(label) > 1), None)
         if twice is not None:
             raise InputError(
@@ -203,6 +230,11 @@ class Config:
         Which features may be missing, one of ``MISSING``.
     labels
         What the values in the outcome column mean.
+    not_taken_within
+        How long after the decision an applicant may be recorded as not having taken the loan; empty
+        if no label means that.
+    ramp
+        The first ramp.
     settings, limits, checks
         The tables [classifier], [limits] and [checks].
     months
@@ -223,6 +255,8 @@ class Config:
     settings: dict[str, Any] = field(repr=False)
     limits: dict[str, Any] = field(repr=False)
     checks: dict[str, Any] = field(repr=False)
+    not_taken_within: str = ""
+    ramp: float = 1.0
     months: int = MONTHS
     currency: str = ""
     governance: dict[str, str] = field(default_factory=dict)
@@ -231,7 +265,8 @@ class Config:
         """Return the features of a file: those named, or all columns without another role."""
         if self.roles.features:
             return self.roles.features
-        taken = {self.roles.id, self.roles.outcome, self.roles.accepted, *self.roles.groups}
+        roles = self.roles
+        taken = {roles.id, roles.outcome, roles.accepted, *roles.groups, *roles.by_lender.values()}
         features = tuple(name for name in names if name not in taken)
         if not features:
             raise InputError(
@@ -271,6 +306,8 @@ class Config:
             "missing": list(may_be_missing),
             "missing_values": list(self.missing_values),
             "retention_months": self.months,
+            "ramp": self.ramp,
+            **({"not_taken_within": self.not_taken_within} if self.not_taken_within else {}),
             **({"currency": self.currency} if self.currency else {}),
             **self.governance,
         }
@@ -307,31 +344,36 @@ def read_config(path: str | Path) -> Config:
 
 def _config(content: dict[str, Any], source: str) -> Config:
     tables = _read_tables(content)
-    columns, outcomes = tables["columns"], tables["outcomes"]
+    columns, outcomes, program = (tables[name] for name in ("columns", "outcomes", "program"))
     roles = Roles(
         columns["id"],
         columns["outcome"],
         columns.get("accepted"),
         tuple(columns.get("groups", ())),
         tuple(columns.get("features", ())),
+        columns.get("incumbent"),
+        columns.get("barred"),
     )
     labels = Labels(**{state: _labels(outcomes.get(state, ())) for state in STATES})
     config = Config(
         source,
-        tables["program"].get("name", "main"),
+        program.get("name", "main"),
         roles,
         tuple(columns.get("text", ())),
         _labels(columns.get("missing_values", ())),
         columns.get("missing", MISSING[0]),
         labels,
-        tables["classifier"],
+        tables["classifier"] | {name: program[name] for name in _CERTIFIED if name in program},
         tables["limits"],
         tables["checks"],
+        outcomes.get("not_taken_within", ""),
+        read_ramp(program.get("ramp", 1.0)),
         tables["retention"].get("months", MONTHS),
-        tables["program"].get("currency", ""),
-        {name: tables["program"][name] for name in GOVERNANCE if name in tables["program"]},
+        program.get("currency", ""),
+        {name: program[name] for name in GOVERNANCE if name in program},
     )
     _check_roles(config)
+    _check_lender(config)
     check_program_name(config.name)
     if not 0 <= config.months <= MOST_MONTHS:
         raise InputError(
@@ -346,9 +388,31 @@ def _config(content: dict[str, Any], source: str) -> Config:
     return config
 
 
+def _check_lender(config: Config) -> None:
+    """Raise unless the lender's own process and loans that are not taken are configured in full."""
+    if config.ramp < 1 and config.roles.incumbent is None:
+        raise InputError(
+            f"[program] ramp = {config.ramp:g} leaves decisions to the lender, and [columns] has "
+            f"no incumbent; name the column with the lender's own decisions, or remove ramp."
+        )
+    if bool(config.labels.not_taken) != bool(config.not_taken_within):
+        lacks = "not_taken_within" if config.labels.not_taken else "not_taken"
+        raise InputError(
+            f"[outcomes] lacks {lacks}; give both not_taken (labels) and not_taken_within, such "
+            f'as "2 rounds" or "30 days", or neither.'
+        )
+    if config.not_taken_within:
+        TakeUpWindow.read(config.not_taken_within)
+    for name in _CERTIFIED:
+        if name in config.settings and config.settings["kind"] != "certified":
+            raise InputError(f"[program] {name} needs kind = 'certified'; remove it.")
+
+
 def _check_roles(config: Config) -> None:
     roles, mode = config.roles, config.settings.get("group_mode", "aware")
     single = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
+    # A lender's decisions may have one name in the history and in batches.
+    single += [name for name in roles.by_lender.values() if name != roles.accepted]
     named = [*single, *roles.groups]
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:

@@ -23,7 +23,7 @@ from fairchance.methods.certified.classifier import CertifiedClassifier
 __all__ = ["decision_log_of", "flips_coins"]
 
 _ROWS = 20_000  # applicants read at a time
-_GOOD = {"good": 1.0, "bad": 0.0, "withdrawn": np.nan, None: np.nan}
+_GOOD = {"good": 1.0, "bad": 0.0, "withdrawn": np.nan, "not_taken": np.nan, None: np.nan}
 
 
 def decision_log_of(
@@ -121,6 +121,7 @@ def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
     by_hand = zip(rows.overrides, decided.accepted.tolist(), strict=True)
     replaced = np.array([newest is not None and newest[0] != own for newest, own in by_hand])
     outcome[replaced] = np.nan
+    d = np.full(outcome.size, np.nan) if decided.incumbent is None else decided.incumbent
     return {
         "accepted": decided.accepted,
         "propensity": decided.propensity,
@@ -128,6 +129,7 @@ def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
         "withdrawn": withdrawn & ~replaced,
         "not_taken": not_taken & ~replaced,
         "exploit": decided.exploit,
+        "incumbent": d.astype(np.float64),
         "overridden": replaced & decided.accepted,
         "score": decided.score,
         "round": np.full(outcome.size, decided.round),

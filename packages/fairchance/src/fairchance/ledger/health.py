@@ -15,6 +15,7 @@ from typing import Any
 from fairchance.audit.rates import ENOUGH, FOUR_FIFTHS, Rate, compare_rates, judge, light_of
 from fairchance.core.decisions import CertifiedRound, Round
 from fairchance.ledger.outcomes import UnlikeExpected
+from fairchance.ledger.records import group_name
 from fairchance.ledger.summary import GroupSummary, NextTested, Outcomes, Summary, far_fewer
 from fairchance.notebook import VIEWS, View
 from fairchance.people.likeness import Unlike
@@ -28,6 +29,12 @@ _MISSING = 0.1  # late outcomes among the accepted of a group: more may hide mis
 _RECENT = 3  # rounds
 _GROUPS = 8  # in a notebook
 _HARDLY = 0.05  # of a batch with such a chance as the next line says
+# Notes of a round that a user should know of.
+_LIGHTS_OF_NOTES = {
+    "incumbent_rejected": "red",
+    "handover_waits": "amber",
+    "patience_short": "amber",
+}
 TINY = 1e-4  # a chance that hardly any batch turns into an acceptance
 
 
@@ -39,7 +46,8 @@ class Check:
     ----------
     question
         What is asked: ``"mistakes"``, ``"certified rounds"`` (their mistakes), ``"acceptance"``,
-        ``"exploration"``, ``"certificate"``, ``"data"``, ``"pending"`` or ``"record"``.
+        ``"exploration"``, ``"certificate"``, ``"process"`` (the lender's own), ``"data"``,
+        ``"pending"`` or ``"record"``.
     finding
         The answer, as a code.
     light
@@ -201,7 +209,10 @@ def _exploration(summary: Summary) -> Iterator[Check]:
 
 def _unexplored(summary: Summary) -> Iterator[Check]:
     """Warn if rounds explored none of those they did not accept, or left their budget unused."""
-    none = [not row.n_explored and row.n_accepted < row.n_people for row in summary.rounds]
+    none = [
+        row.ramp > 0 and not row.n_explored and row.n_accepted < row.n_people
+        for row in summary.rounds
+    ]
     streak = next((k for k, missed in enumerate(reversed(none)) if not missed), len(none))
     last = summary.rounds[-1]
     known = [one.n_exploit_region for one in last.records if isinstance(one, Round)]
@@ -225,12 +236,16 @@ def _certificate(summary: Summary) -> Iterator[Check]:
     run = [*takewhile(lambda row: row.certified == last.certified, reversed(summary.rounds))]
     n = sum(row.stands for row in summary.rounds)
     facts: dict[str, Any] = {"round": last.round, "since": run[-1].round, "n_certified": n}
+    facts |= {"ramp": last.ramp}
     if not records:
         own = all(one.calibrated for one in last.records if isinstance(one, Round))
         finding, light = ("uncertified", "green") if own else ("uncalibrated", "amber")
+        if last.status == "shadow":
+            finding, light = "shadow", "green"
         yield Check("certificate", finding, light, facts=facts)
         return
     pilots = [group for group, rows in records.items() if rows[-1].status != "certified"]
+    by_lender = last.status in ("shadow", "incumbent")
     facts |= {"groups": [*records], "pilots": pilots}
     facts |= {"needs": [_needs(group, records[group][-1]) for group in pilots or records]}
     facts |= {"outcomes_since": summary.outcomes_since}
@@ -240,10 +255,12 @@ def _certificate(summary: Summary) -> Iterator[Check]:
     ]
     facts |= {"n_corrected_since": sum(since)}
     finding = "certified" if not pilots else "pilot" if len(pilots) == len(records) else "in_part"
+    finding = last.status if by_lender else finding
     dropped = _dropped(summary)
     if dropped:
         finding, facts = "dropped", facts | {"dropped": dropped}
-    yield Check("certificate", finding, "amber" if pilots or dropped else "green", facts=facts)
+    light = "amber" if (pilots and not by_lender) or dropped else "green"
+    yield Check("certificate", finding, light, facts=facts)
     certified = Outcomes.sum(row.outcomes for row in summary.rounds if row.stands)
     if certified.known and summary.promise.alpha is not None:
         alpha, rate = summary.promise.alpha, certified.mistakes()
@@ -288,6 +305,22 @@ def _waiting(summary: Summary) -> Iterator[tuple[NextTested, bool]]:
 def _group(value: Any) -> Any:
     """Return a group as its record has it; JSON has lists for tuples."""
     return tuple(value) if isinstance(value, list) else value
+
+
+# The lender's own process
+
+
+def _process(summary: Summary) -> Iterator[Check]:
+    """Repeat what the last round says about today's policy, and warn of a pause."""
+    records = summary.rounds[-1].certificates if summary.rounds else ()
+    for record in records:
+        for note in record.notes:
+            if note.code in _LIGHTS_OF_NOTES:
+                group = "" if record.group is None else group_name(record.group)
+                light, facts = _LIGHTS_OF_NOTES[note.code], dict(note.facts)
+                yield Check("process", note.code, light, group, facts=facts)
+    if summary.control.paused:
+        yield Check("process", "paused", "amber")
 
 
 # Outcomes and data
@@ -342,6 +375,7 @@ QUESTIONS: tuple[Callable[[Summary], Iterable[Check]], ...] = (
     _acceptance,
     _exploration,
     _certificate,
+    _process,
     _data,
     _record,
 )
@@ -359,6 +393,7 @@ def _view(summary: Summary) -> View:
         ("certified rounds", f"{sum(row.certified for row in summary.rounds):,}"),
         ("outcomes known", f"{outcomes.known:,}"),
         ("outcomes pending", f"{outcomes.pending:,}"),
+        *([("not taken", f"{outcomes.not_taken:,}")] if outcomes.not_taken else []),
         ("mistakes", rate_text(outcomes.mistakes())),
     ]
     for group in _named(summary)[:_GROUPS]:

@@ -16,12 +16,14 @@ import numpy as np
 
 from fairchance.errors import InputError, UnknownIdError
 from fairchance.ledger.base import Bools, Entry, Ints, Standing
+from fairchance.ledger.outcomes import TakeUpWindow
 from fairchance.ledger.retention import Deadlines, held, in_utc
 from fairchance.ledger.sql import Reader
 from fairchance.words.applicants import objection_advice, objection_words
 
 __all__ = ["Objection", "Request", "check_objections", "overrides_in_force"]
-__all__ += ["to_erasure", "to_hold", "to_outcome", "to_override", "to_release", "to_undo"]
+__all__ += ["to_erasure", "to_hold", "to_not_taken", "to_outcome", "to_override", "to_release"]
+__all__ += ["to_undo"]
 
 
 class Objection(NamedTuple):
@@ -152,6 +154,19 @@ def to_outcome(standing: Standing) -> list[Objection]:
         _unknown(standing.persons),
         Objection(~standing.accepted, "not_accepted"),
     ]
+
+
+def to_not_taken(
+    reader: Reader, standing: Standing, window: TakeUpWindow, now: datetime
+) -> list[Objection]:
+    """Return why it cannot be recorded that accepted applicants did not take the loan.
+
+    It replaces no outcome, and comes within the window; otherwise bad outcomes could be dropped.
+    """
+    other = np.array([state not in (None, "not_taken") for state in standing.states], np.bool_)
+    new = np.array([state is None for state in standing.states], np.bool_)
+    late = window.over([*reader.entries(kind="batch")], standing.persons, now)
+    return [Objection(other, "taken"), Objection(new & late, "take_up_over")]
 
 
 def to_override(reader: Reader, standing: Standing, accepted: bool) -> list[Objection]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,14 +13,14 @@ from numpy.typing import NDArray
 
 from fairchance.errors import InputError
 from fairchance.frames import as_array, column, plain
-from fairchance.ledger.base import STATES, HeadCounts, Standing
+from fairchance.ledger.base import STATES, Entry, HeadCounts, Standing
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.sql import Reader
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.people.likeness import Checks, excess
 from fairchance.words.batches import unlike_expected_words
 
-__all__ = ["UnlikeExpected", "check_states", "compare_outcomes", "new_outcomes"]
+__all__ = ["TakeUpWindow", "UnlikeExpected", "check_states", "compare_outcomes", "new_outcomes"]
 __all__ += ["outcomes_are_final", "read_outcomes", "unique_outcomes"]
 
 _ENOUGH = 5  # outcomes before a file of them, or those of the past, are judged
@@ -54,6 +56,8 @@ def read_outcomes(outcomes: Any, n: int, shape: Shape, about: Mapping[str, Any])
             allowed += f", or a label of its configuration ({configured})"
         if np.isin(words, labels.withdrawn).any():
             advice = "withdraw applicants whose outcome will never be known, and map the others"
+        if np.isin(words, labels.not_taken).any():
+            advice = "record those who did not take the loan with not_taken, and map the others"
     if not np.all(good | bad):
         strange = values[np.flatnonzero(~(good | bad))[0]]
         raise InputError(f"outcomes must be {allowed}, got {plain(strange)!r}; {advice}.")
@@ -108,6 +112,53 @@ def new_outcomes(
 
 
 @dataclass(frozen=True)
+class TakeUpWindow:
+    """How long after the decision it may be recorded that an applicant did not take the loan.
+
+    It is shorter than the time in which a loan can go bad; otherwise bad loans could be dropped.
+
+    Examples
+    --------
+    >>> TakeUpWindow.read("2 rounds"), TakeUpWindow.read("1 day")
+    (TakeUpWindow(length=2, unit='rounds'), TakeUpWindow(length=1, unit='days'))
+    """
+
+    length: int
+    unit: str
+
+    @staticmethod
+    def read(text: Any) -> TakeUpWindow:
+        """Read the text of a configuration."""
+        found = re.fullmatch(r"(\d{1,5}) (round|day)s?", text) if isinstance(text, str) else None
+        if found is None:
+            raise InputError(
+                f"not_taken_within must be such as '2 rounds' or '30 days', got {text!r}; change "
+                f"it."
+            )
+        return TakeUpWindow(int(found[1]), f"{found[2]}s")
+
+    @staticmethod
+    def of(about: Mapping[str, Any]) -> TakeUpWindow:
+        """Return the window of a program; raise if none was fixed when it was made."""
+        if "not_taken_within" not in about:
+            raise InputError(
+                "the program was made without not_taken_within, so nobody can be recorded as not "
+                "having taken the loan; withdraw them, and they count as bad."
+            )
+        return TakeUpWindow.read(about["not_taken_within"])
+
+    def over(
+        self, batches: Sequence[Entry], persons: NDArray[np.int64], now: datetime
+    ) -> NDArray[np.bool_]:
+        """Return whether the window is over for applicants of the batches decided until ``now``."""
+        place = np.searchsorted([one.people_range.start for one in batches], persons, "right") - 1
+        if self.unit == "rounds":
+            return np.asarray(len(batches) - 1 - place > self.length)
+        late = [now - one.when > timedelta(days=self.length) for one in batches]
+        return np.array([*late, True])[place]  # the last is for the history
+
+
+@dataclass(frozen=True)
 class UnlikeExpected:
     """First outcomes, more of which are bad than expected, or outcomes against the record.
 
@@ -154,7 +205,7 @@ def compare_outcomes(
     """
     now = np.array(states, np.str_)
     before = np.array([state or "" for state in standing.states], np.str_)
-    usable = now != "withdrawn"
+    usable = np.isin(now, ("good", "bad"))
     first = usable & (before == "") & ~standing.overridden & (standing.round > 0)
     known = usable & np.isin(before, ("good", "bad"))
     found = {

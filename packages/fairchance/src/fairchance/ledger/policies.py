@@ -128,7 +128,8 @@ def policies_of(classifier: Any) -> list[PolicyFact]:
         return _rungs(classifier)
     deployed = classifier.deployed_
     if deployed.f.follows:
-        return [PolicyFact("past", {"what": "past", "follows": deployed.f.follows})]
+        header = {"what": "past", "follows": deployed.f.follows, "take_up": deployed.f.take_up}
+        return [PolicyFact("past", header)]
     payload = dumps(deployed.f)
     key = f"learned {sha256(payload).hexdigest()}"
     return [PolicyFact(key, {"what": "learned"}, lambda: payload)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import inspect
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,6 +26,7 @@ from fairchance.errors import (
     LearningWarning,
     LedgerError,
     LedgerWarning,
+    PausedError,
     UnknownIdError,
 )
 from fairchance.frames import as_array, column
@@ -40,6 +42,7 @@ from fairchance.ledger.base import (
     check_program_name,
 )
 from fairchance.ledger.chain import Checkpoint
+from fairchance.ledger.control import Control, read_ramp
 from fairchance.ledger.database import shown_url
 from fairchance.ledger.decision_log import decision_log_of
 from fairchance.ledger.encoding import (
@@ -55,12 +58,14 @@ from fairchance.ledger.objections import (
     check_objections,
     to_erasure,
     to_hold,
+    to_not_taken,
     to_outcome,
     to_override,
     to_release,
     to_undo,
 )
 from fairchance.ledger.outcomes import (
+    TakeUpWindow,
     UnlikeExpected,
     check_states,
     compare_outcomes,
@@ -70,7 +75,14 @@ from fairchance.ledger.outcomes import (
     unique_outcomes,
 )
 from fairchance.ledger.policies import kept_past, record_certificates, record_policy, record_start
-from fairchance.ledger.replay import Allowed, State, erased_rows, first_difference, fold_of
+from fairchance.ledger.replay import (
+    Allowed,
+    State,
+    erased_rows,
+    first_difference,
+    fold_of,
+    lender_options,
+)
 from fairchance.ledger.retention import (
     Deadlines,
     check_reason,
@@ -90,7 +102,7 @@ from fairchance.methods.certified.classifier import (
 from fairchance.methods.storage import dumps
 from fairchance.people.columns import as_missing_values
 from fairchance.people.ids import as_ids, check_spelling
-from fairchance.people.intake import good_outcome
+from fairchance.people.intake import good_outcome, read_flags
 from fairchance.people.likeness import Checks, Unlike
 from fairchance.people.reasons import Reference, reasons_for
 from fairchance.words.batches import unlike_expected_words
@@ -111,8 +123,8 @@ class Program:
     Every call that writes takes a name: ``batch`` in ``decide``, ``request`` in the others. If it
     is uncertain whether a call succeeded, repeat it under the same name. A call that is recorded
     changes nothing then, and raises ``InputError`` if its content differs. The name is never
-    erased, so it must not name applicants. Outcomes, overrides, holds and erasures have names of
-    their own.
+    erased, so it must not name applicants. Outcomes, overrides, holds, erasures and changes of the
+    ramp have names of their own.
 
     Examples
     --------
@@ -157,6 +169,7 @@ class Program:
         y: Any,
         *,
         accepted: Any = None,
+        not_taken: Any = None,
         sensitive_features: Any = None,
         ids: Any = None,
         name: str = "main",
@@ -176,7 +189,7 @@ class Program:
         classifier
             A classifier with its settings; it is copied, not changed. ``random_state`` must be a
             whole number, so that decisions can be recomputed.
-        X, y, accepted, sensitive_features, ids
+        X, y, accepted, not_taken, sensitive_features, ids
             The history, as for ``fit``.
         name
             Name of the program; a ledger may hold several.
@@ -189,13 +202,18 @@ class Program:
             The state is stored after so many rounds, so that opening replays no more than these;
             older states are dropped.
         about
-            Further data to store with the program's settings, as JSON.
+            Further data to store with the program's settings, as JSON. ``retention_months``, the
+            first ``ramp`` and ``not_taken_within`` ("2 rounds" or "30 days", after which nobody can
+            be recorded as not having taken the loan) are settings.
         past_policy
             f_0 if it is known, as for ``fit``: a fitted classifier, which is stored as data.
         """
         check_program_name(name)
         check_about(about)
         retention_months(about or {})  # raises if it is unusable
+        Control.of(about or {}, ())
+        if "not_taken_within" in (about or {}):
+            TakeUpWindow.of(about or {})
         fresh = _unfitted_copy(classifier)
         allowed = Allowed(tuple(types), tuple(trusted))
         program = cls(
@@ -206,6 +224,7 @@ class Program:
             snapshot_every=snapshot_every,
         )
         given = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
+        given |= {} if not_taken is None else {"not_taken": not_taken}
         header, settings, history = _first_facts(fresh, X, y, given, past_policy)
         header["about"] = about or {}
         with program.ledger.creating(name) as writer:
@@ -415,6 +434,8 @@ class Program:
         *,
         sensitive_features: Any = None,
         ids: Any = None,
+        incumbent: Any = None,
+        barred: Any = None,
         batch: str | None = None,
         about: dict[str, Any] | None = None,
         unlike_history: bool = False,
@@ -423,8 +444,8 @@ class Program:
 
         Parameters
         ----------
-        X, sensitive_features, ids
-            The applicants, as for the classifier's ``decide``.
+        X, sensitive_features, ids, incumbent, barred
+            The applicants, as for the classifier's ``decide``; the ramp is the program's.
         batch
             A name for the batch. If it is uncertain whether a call succeeded, send the batch again
             under the same name: a recorded batch is answered from the record. If it has ids, its
@@ -446,6 +467,8 @@ class Program:
         InputError
             If the batch or its name cannot be used, another batch has the name, or the batch is
             unlike the history.
+        PausedError
+            If the program is paused, and ``incumbent`` is not given.
         LedgerError
             If the ledger failed. The batch may be sent again.
         """
@@ -457,21 +480,20 @@ class Program:
             _check_width(encoded, state.classifier)
             groups = encode_batch_groups(state.classifier, sensitive_features, len(encoded))
             known = None if batch is None else writer.entry("batch", batch)
+            by_lender = {"incumbent": incumbent, "barred": barred}
             if known is not None:
-                decided = _recorded_decisions(writer, state.shape, known, encoded, groups, ids)
+                decided = _recorded_decisions(
+                    writer, state.shape, known, encoded, groups, ids, by_lender
+                )
             else:
                 _check_new_name("a batch's name", batch)
-                decided = self._decide(
-                    writer,
-                    state,
-                    encoded,
-                    groups,
-                    sensitive_features,
-                    _new_ids(ids, len(encoded)),
-                    batch,
-                    about,
-                    unlike_history,
-                )
+                options = {
+                    "sensitive_features": sensitive_features,
+                    "ids": _new_ids(ids, len(encoded)),
+                    "unlike_history": unlike_history,
+                    **{name: values for name, values in by_lender.items() if values is not None},
+                }
+                decided = self._decide(writer, state, encoded, groups, options, batch, about)
         return replace(decided, backend=encoded.backend)
 
     def _decide(
@@ -480,31 +502,39 @@ class Program:
         state: State,
         encoded: EncodedFeatures,
         groups: list[str] | None,
-        sensitive_features: Any,
-        ids: Any,
+        options: dict[str, Any],
         batch: str | None,
         about: dict[str, Any] | None,
-        unlike_history: bool,
     ) -> Decisions:
         """Decide a new batch and append it; ``groups`` are the sensitive features as stored."""
-        classifier = state.classifier
+        classifier, control = state.classifier, ProgramView(self, writer).control
+        if control.paused and "incumbent" not in options:
+            raise PausedError(
+                "the program is paused, and the lender's own decisions (incumbent) are not given; "
+                "nothing was decided, give them or resume the program."
+            )
+        ramp = control.in_force
+        options |= lender_options(None, ramp)
+        strange = [*{*options} - {*inspect.signature(classifier.decide).parameters}]
+        if strange:
+            raise InputError(
+                f"a {type(classifier).__name__} takes no {strange[0]}; leave it out, or set the "
+                f"ramp to 1."
+            )
         held_up = _held_up(classifier)  # before the round is decided, as ``decide`` warns
-        decided: Decisions = classifier.decide(
-            encoded.X,
-            sensitive_features=sensitive_features,
-            ids=ids,
-            unlike_history=unlike_history,
-        )
+        decided: Decisions = classifier.decide(encoded.X, **options)
         reasons = reasons_for(
             classifier,
             encoded.X,
             decided.accepted,
             state.shape.reference,
-            sensitive_features=sensitive_features,
+            sensitive_features=options["sensitive_features"],
         )
         t = decided.round
         header = {
             "round": t,
+            "ramp": ramp,
+            "status": decided.status,
             "certified": decided.certified,
             "group_mode": decided.group_mode,
             "rounds": [asdict(record) for record in classifier.rounds_ if record.round == t],
@@ -526,6 +556,8 @@ class Program:
                 decided.propensity,
                 None if decided.threshold is None else decided.threshold.astype(np.float64),
                 fold_of(classifier, decided.ids),
+                decided.incumbent,
+                decided.barred,
             ),
         )
         state.reach(writer.append("batch", header, facts, by=self.by, key=batch))
@@ -533,6 +565,81 @@ class Program:
         if t % self._every == 0:
             self._store_state(writer, state)
         return replace(decided, reasons=state.shape.reasons(reasons))
+
+    # Control
+
+    def ramp(self, value: float, *, request: str | None = None) -> None:
+        """Record the share of applicants, drawn by id, on whom the program decides from now on.
+
+        The lender's own decision (``incumbent``) stands for the others; 0 is shadow mode.
+
+        Parameters
+        ----------
+        value
+            From 0 to 1.
+        request
+            A name that makes it harmless to repeat the call.
+        """
+        self._control("ramp", request, ramp=read_ramp(value))
+
+    def pause(self, *, request: str | None = None) -> None:
+        """Record that the lender's own decisions stand until ``resume``, whatever the ramp.
+
+        A batch without them is refused meanwhile.
+
+        Parameters
+        ----------
+        request
+            A name that makes it harmless to repeat the call.
+        """
+        self._control("pause", request)
+
+    def resume(self, *, request: str | None = None) -> None:
+        """Record the end of a pause: the ramp counts again.
+
+        Parameters
+        ----------
+        request
+            A name that makes it harmless to repeat the call.
+        """
+        self._control("resume", request)
+
+    def hand_over(self, *, request: str | None = None) -> None:
+        """Record that the best certified policy takes over from the lender's own decisions.
+
+        It is for a ``CertifiedClassifier`` with ``handover="by hand"``.
+
+        Parameters
+        ----------
+        request
+            A name that makes it harmless to repeat the call.
+        """
+        self._control("handover", request)
+
+    def _control(self, what: str, request: str | None, **facts: float) -> None:
+        header = {"what": what, **facts}
+        with self._writing() as (writer, state):
+            _check_name("a request's name", request)
+            recorded = Request.recorded(writer, "control", request)
+            if recorded is not None:
+                if header != {key: recorded.entry.says.get(key) for key in header}:
+                    raise recorded.other_content()
+                return
+            _check_new_name("a request's name", request)
+            roles = self._settings(writer).says["about"].get("roles")
+            if facts.get("ramp", 1.0) < 1 and roles is not None and not roles.get("incumbent"):
+                raise InputError(
+                    f"the program has no [columns] incumbent, so the ramp must be 1, got "
+                    f"{facts['ramp']:g}; nothing was recorded."
+                )
+            if what == "handover":
+                if not hasattr(state.classifier, "hand_over"):
+                    raise InputError(
+                        f"a {type(state.classifier).__name__} has no certified policy to hand over "
+                        f"to; nothing was recorded."
+                    )
+                state.classifier.hand_over()
+            state.reach(writer.append("control", header, Facts(), by=self.by, key=request))
 
     # Outcomes
 
@@ -607,6 +714,25 @@ class Program:
             if not self._is_repeated(writer, "outcomes", request, names, states):
                 self._record_outcomes(writer, state, names, states, request)
 
+    def not_taken(self, ids: Any, *, request: str | None = None) -> None:
+        """Record that accepted applicants did not take the loan, and no money was paid out.
+
+        They count neither as good nor as bad. It is possible within ``not_taken_within`` of the
+        decision, and not for applicants with an outcome; after that, withdraw them.
+
+        Parameters
+        ----------
+        ids
+            Ids of accepted applicants.
+        request
+            A name that makes it harmless to repeat the call.
+        """
+        with self._writing() as (writer, state):
+            names = state.shape.read_ids(ids)
+            states = ["not_taken"] * len(names)
+            if not self._is_repeated(writer, "outcomes", request, names, states):
+                self._record_outcomes(writer, state, names, states, request)
+
     def observe_parts(
         self,
         parts: Iterable[tuple[Iterable[Any], Iterable[str]]],
@@ -619,7 +745,8 @@ class Program:
         Parameters
         ----------
         parts
-            Ids, which may all be text, and for each ``"good"``, ``"bad"`` or ``"withdrawn"``.
+            Ids, which may all be text, and for each a state: ``"good"``, ``"bad"``,
+            ``"withdrawn"`` or ``"not_taken"``.
         request
             A name that makes it harmless to repeat the call. Then first outcomes must be in one
             part, and corrections too.
@@ -667,6 +794,7 @@ class Program:
         names, listed = list(outcomes), np.array([*outcomes.values()], np.object_)
         standing = writer.standing(names)
         check_objections(names, to_outcome(standing), "nothing was recorded", UnknownIdError)
+        self._check_not_taken(writer, state, names, listed == "not_taken")
         checks = getattr(state.classifier, "checks", None) or Checks()
         unlike = compare_outcomes(writer, state.classifier, standing, listed.tolist(), checks)
         for one in () if unlike_expected else unlike.values():
@@ -690,6 +818,22 @@ class Program:
                 lost = restarts_since(before, _deployed_rungs(state.classifier))
             record_certificates(writer, state.classifier, self.by, after=kind)
         return lost, [*unlike.values()]
+
+    def _check_not_taken(
+        self, writer: Writer, state: State, names: list[str], which: NDArray[np.bool_]
+    ) -> None:
+        """Raise unless these applicants may be recorded as not having taken the loan."""
+        if not which.any():
+            return
+        if not hasattr(state.classifier, "not_taken"):
+            raise InputError(
+                f"a {type(state.classifier).__name__} knows no loans that are not taken; nothing "
+                f"was recorded, withdraw the applicants."
+            )
+        window = TakeUpWindow.of(self._settings(writer).says["about"])
+        mine = [name for name, is_mine in zip(names, which.tolist(), strict=True) if is_mine]
+        objections = to_not_taken(writer, writer.standing(mine), window, self.ledger.clock())
+        check_objections(mine, objections, "nothing was recorded")
 
     # Overrides
     #
@@ -1005,6 +1149,11 @@ class ProgramView:
         return Shape.read(self.settings.says)
 
     @cached_property
+    def control(self) -> Control:
+        """The ramp in force, and whether the program is paused."""
+        return Control.of(self.about, self.reader.entries(kind="control"))
+
+    @cached_property
     def _state(self) -> State:
         return self.program._current(self.reader)
 
@@ -1093,7 +1242,7 @@ def _first_facts(
     """Return header and facts of the settings, and the facts of the history.
 
     The classifier is fitted here to see that it can learn from the history; ``given`` holds
-    ``accepted``, ``sensitive_features`` and ``ids``, as for ``fit``.
+    ``accepted``, ``sensitive_features``, ``ids`` and maybe ``not_taken``, as for ``fit``.
     """
     settings, columns = dumps(classifier), FeatureColumns.of(X)
     encoded = columns.encode(X)
@@ -1104,7 +1253,7 @@ def _first_facts(
     past = kept_past(classifier, past_policy)
     known = {} if past_policy is None else {"past_policy": past_policy}
     classifier.fit(encoded.X, y, **given, **known)
-    accepted, outcomes, good, bad = _past_outcomes(classifier, y, given["accepted"], n)
+    accepted, outcomes, good, bad = _past_outcomes(classifier, y, given, n)
     header = {
         "classifier": type(classifier).__name__,
         "settings": {key: repr(value) for key, value in classifier.get_params(deep=False).items()},
@@ -1132,7 +1281,7 @@ def _first_facts(
 
 
 def _past_outcomes(
-    fitted: Any, y: Any, accepted: Any, n: int
+    fitted: Any, y: Any, given: dict[str, Any], n: int
 ) -> tuple[NDArray[np.bool_], OutcomeRows | None, Any, Any]:
     """Return who was accepted in a history, the outcomes, and the labels of good and bad."""
     labels = fitted.classes_.tolist()
@@ -1146,14 +1295,16 @@ def _past_outcomes(
     fitted._intake.check_good()
     good = good_outcome(labels, fitted.pos_label)
     bad = next(label for label in labels if label != good)
-    taken = np.ones(n, np.bool_)
-    if accepted is not None:
-        taken = column(accepted, n, "accepted").astype(np.bool_)
-    rows = np.flatnonzero(taken)
+    accepted = np.ones(n, np.bool_)
+    if given["accepted"] is not None:
+        accepted = column(given["accepted"], n, "accepted").astype(np.bool_)
+    rows = np.flatnonzero(accepted)
     if not rows.size:
-        return taken, None, good, bad
-    states = np.where(as_array(y).reshape(n)[rows] == good, "good", "bad").tolist()
-    return taken, OutcomeRows(rows, states), good, bad
+        return accepted, None, good, bad
+    states = np.where(as_array(y).reshape(n)[rows] == good, "good", "bad").astype(np.object_)
+    if "not_taken" in given:
+        states[column(given["not_taken"], n, "not_taken").astype(np.bool_)[rows]] = "not_taken"
+    return accepted, OutcomeRows(rows, states.tolist()), good, bad
 
 
 def _login_name() -> str:
@@ -1228,6 +1379,7 @@ def _recorded_decisions(
     encoded: EncodedFeatures,
     groups: list[str] | None,
     ids: Any,
+    by_lender: dict[str, Any],
 ) -> Decisions:
     """Return the decisions of a recorded batch if it has the content that was sent."""
     facts = reader.facts(entry)
@@ -1235,6 +1387,17 @@ def _recorded_decisions(
     assert people is not None
     assert decisions is not None
     rows = _check_same_batch(entry, people, encoded, groups, ids)
+    for name, given in by_lender.items():
+        recorded = getattr(decisions, name)
+        sent = None if given is None else read_flags(given, len(rows), name)
+        if (recorded is None) != (sent is None) or (
+            sent is not None and not np.array_equal(recorded[rows], sent)
+        ):
+            raise InputError(
+                f"batch {entry.key!r} is recorded with another {name}; send it as recorded, or "
+                f"take another name.",
+                option="batch",
+            )
     reasons = None if people.reasons is None else [people.reasons[row] for row in rows]
     return Decisions(
         shape.ids(people.applications)[rows],
@@ -1248,6 +1411,10 @@ def _recorded_decisions(
         threshold=None if decisions.threshold is None else decisions.threshold[rows],
         reasons=shape.reasons(reasons),
         unlike=tuple(Unlike(**row) for row in entry.says.get("unlike", ())),
+        incumbent=None if decisions.incumbent is None else decisions.incumbent[rows],
+        barred=None if decisions.barred is None else decisions.barred[rows],
+        ramp=entry.says["ramp"],
+        status=entry.says["status"],
     )
 
 

@@ -24,7 +24,7 @@ from fairchance.methods.storage import loads
 from fairchance.people.likelihoods import PolicyFunction
 
 __all__ = ["CLOSE", "Allowed", "State", "differences", "erased_rows", "first_difference"]
-__all__ += ["fold_of"]
+__all__ += ["fold_of", "lender_options"]
 
 CLOSE = 1e-6  # other machines sum in another order, and a solver stops at a slightly other point
 
@@ -85,8 +85,9 @@ class State:
                 self._fit(facts)
             elif entry.kind == "batch" and facts.people is not None:
                 X, groups, ids = self.shape.people(facts.people)
+                by_lender = lender_options(facts.decisions, entry.says["ramp"])
                 decided = self.classifier.decide(
-                    X, sensitive_features=groups, ids=ids, unlike_history=True
+                    X, sensitive_features=groups, ids=ids, unlike_history=True, **by_lender
                 )
             elif entry.kind in ("outcomes", "correction") and facts.outcomes is not None:
                 outcomes = facts.outcomes
@@ -98,6 +99,8 @@ class State:
                 undo = entry.says.get("undo", False)
                 rejected = facts.overrides.persons[~facts.overrides.accepted & (not undo)]
                 self._withdraw(self.shape.ids(reader.names(rejected)))
+            elif entry.kind == "control" and entry.says["what"] == "handover":
+                self.classifier.hand_over()
         self.reach(entry)
         return decided
 
@@ -110,8 +113,13 @@ class State:
         if facts.outcomes is not None:
             # Rejected applicants have no outcome; the label in their place is never read.
             y = np.full(len(facts.people), self.shape.bad, self.shape.labels(["good", "bad"]).dtype)
-            y[facts.outcomes.persons] = self.shape.labels(facts.outcomes.states)
+            states = np.array(facts.outcomes.states, np.str_)
+            taken = states != "not_taken"
+            y[facts.outcomes.persons[taken]] = self.shape.labels(states[taken].tolist())
         known = {"accepted": accepted, "sensitive_features": groups, "ids": ids}
+        if facts.outcomes is not None and not taken.all():
+            known["not_taken"] = np.zeros(len(facts.people), np.bool_)
+            known["not_taken"][facts.outcomes.persons[~taken]] = True
         if facts.payload is not None:
             known["past_policy"] = self._past_policy(facts.payload)
         self.classifier.fit(X, y, **known)
@@ -132,11 +140,14 @@ class State:
         self.reach(entry)
 
     def _learn(self, kind: str, ids: NDArray[Any], states: Sequence[str]) -> None:
-        never = np.array([state == "withdrawn" for state in states], np.bool_)
-        self._withdraw(ids[never])
-        if not never.all():
+        given = np.array(states, np.str_)
+        self._withdraw(ids[given == "withdrawn"])
+        if (given == "not_taken").any():
+            self.classifier.not_taken(ids[given == "not_taken"])
+        known = np.isin(given, ("good", "bad"))
+        if known.any():
             learn = self.classifier.correct if kind == "correction" else self.classifier.observe
-            learn(ids[~never], self.shape.labels(s for s in states if s != "withdrawn"))
+            learn(ids[known], self.shape.labels(given[known].tolist()))
 
     def _withdraw(self, ids: NDArray[Any]) -> None:
         """Withdraw accepted applicants; a classifier that cannot do so waits for them forever."""
@@ -164,6 +175,16 @@ def _loaded(payload: bytes | None, entry: Entry, allowed: Allowed) -> Any:
 def erased_rows(people: PeopleRows) -> NDArray[np.bool_]:
     """Return whether each applicant of an entry is erased."""
     return np.array([name is None for name in people.applications], np.bool_)
+
+
+def lender_options(decided: DecisionRows | None, ramp: float) -> dict[str, Any]:
+    """Return what a lender's own process adds to a batch, as options of ``decide``.
+
+    Without such a process there are none, so that classifiers need not know these options.
+    """
+    given = {"incumbent": decided and decided.incumbent, "barred": decided and decided.barred}
+    options = {name: values for name, values in given.items() if values is not None}
+    return options if ramp == 1 else options | {"ramp": ramp}
 
 
 def fold_of(classifier: Any, ids: NDArray[Any]) -> NDArray[np.int64] | None:

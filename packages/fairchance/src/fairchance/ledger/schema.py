@@ -97,6 +97,8 @@ people = sa.Table(
     sa.Column("propensity", sa.Double),
     sa.Column("threshold", sa.Double),
     sa.Column("fold", sa.Integer),
+    sa.Column("incumbent", sa.Boolean),
+    sa.Column("barred", sa.Boolean),
     sa.ForeignKeyConstraint(["program"], ["programs.program"]),
     sa.UniqueConstraint("program", "application"),
     sqlite_with_rowid=False,

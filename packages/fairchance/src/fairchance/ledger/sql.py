@@ -60,6 +60,7 @@ __all__ = ["Reader", "SqlLedger", "Writer"]
 _ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
 _ENTRY = tuple(schema.entries.c)[1:]  # all columns but the program
 _NONE = -1
+_BY_LENDER = ("incumbent", "barred")  # columns of decisions that callers may give
 LONGEST_PAUSE = timedelta(days=5 * 366)  # between entries; a longer one is taken for a wrong clock
 _CLOCKS_DIFFER = timedelta(minutes=5)  # those of several machines that write
 
@@ -962,6 +963,8 @@ def _people_to_store(first: int, facts: Facts) -> tuple[dict[str, Any], dict[str
         "propensity": _nan_as_none(decided.propensity),
         "threshold": nothing if decided.threshold is None else _nan_as_none(decided.threshold),
         "fold": nothing if decided.fold is None else decided.fold.tolist(),
+        "incumbent": nothing if decided.incumbent is None else decided.incumbent.tolist(),
+        "barred": nothing if decided.barred is None else decided.barred.tolist(),
     }
     return own | decision, groups
 
@@ -995,6 +998,7 @@ def _decisions(people: Mapping[str, Sequence[Any]]) -> DecisionRows:
         _none_as_nan(people["propensity"]),
         None if np.isnan(threshold).all() else threshold,
         None if set(people["fold"]) == {None} else _none_as_other(people["fold"]),
+        *(None if set(people[name]) == {None} else _flags(people[name]) for name in _BY_LENDER),
     )
 
 

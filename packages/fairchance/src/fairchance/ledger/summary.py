@@ -24,6 +24,7 @@ from fairchance.core.utility import Utility
 from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, Bools, Entry, HeadCounts, Ints
 from fairchance.ledger.chain import Checkpoint
+from fairchance.ledger.control import Control
 from fairchance.ledger.records import AnyRound, group_name, read_rounds
 from fairchance.ledger.retention import Deadlines, held, retention_months
 from fairchance.ledger.sql import Reader, SqlLedger
@@ -35,7 +36,7 @@ __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "Pendi
 __all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary", "Unplaced"]
 __all__ += ["count_reasons", "far_fewer", "read_details", "summarise", "summary_of"]
 
-_CHANGES = ("correction", "override", "hold", "erasure", "certificate")
+_CHANGES = ("correction", "override", "hold", "erasure", "certificate", "control")
 _FEW = 0.1  # of the expected number: nearly none
 _EXPECTED = 5  # if so many are expected, seeing none has a probability below 1 %
 _PART = 20_000  # applicants read at a time
@@ -61,27 +62,35 @@ def far_fewer(count: int, n: int, usual: float) -> bool:
 class Outcomes:
     """Outcomes of accepted applicants.
 
+    Mistakes are counted among loans taken: who did not take the loan is neither good nor bad.
+
     Examples
     --------
-    >>> outcomes = Outcomes(good=35, bad=5, withdrawn=2, pending=8)
-    >>> outcomes.accepted, outcomes.fdr, outcomes.range
-    (50, 0.125, (0.1, 0.3))
+    >>> outcomes = Outcomes(good=35, bad=5, withdrawn=2, pending=8, not_taken=10)
+    >>> outcomes.accepted, outcomes.taken, outcomes.fdr, outcomes.range
+    (60, 50, 0.125, (0.1, 0.3))
     """
 
     good: int
     bad: int
     withdrawn: int
     pending: int
+    not_taken: int = 0
 
     @staticmethod
     def sum(parts: Iterable[Outcomes]) -> Outcomes:
         """Return the outcomes of several parts together."""
-        rows = [(one.good, one.bad, one.withdrawn, one.pending) for one in parts]
-        return Outcomes(*(sum(column) for column in zip((0, 0, 0, 0), *rows, strict=True)))
+        rows = [tuple(vars(one).values()) for one in parts]
+        return Outcomes(*(sum(column) for column in zip((0,) * 5, *rows, strict=True)))
 
     @property
     def accepted(self) -> int:
         """Number of applicants."""
+        return self.taken + self.not_taken
+
+    @property
+    def taken(self) -> int:
+        """Number of applicants of whom it is not recorded that they did not take the loan."""
         return self.known + self.withdrawn + self.pending
 
     @property
@@ -99,18 +108,18 @@ class Outcomes:
 
         Outcomes that are pending or will never be known are missing cases.
         """
-        missing = self.accepted - self.known
+        missing = self.taken - self.known
         if erased is None:
             return rate_of(self.bad, self.known, error, missing=missing)
-        missing, gone = missing + erased.accepted - erased.known, (erased.bad, erased.good)
+        missing, gone = missing + erased.taken - erased.known, (erased.bad, erased.good)
         return rate_of(self.bad, self.known, error, missing=missing, erased=gone)
 
     @property
     def range(self) -> tuple[float, float]:
         """Share of bad if all applicants without an outcome were good, and if all were bad."""
-        if not self.accepted:
+        if not self.taken:
             return 0.0, 1.0
-        return self.bad / self.accepted, (self.accepted - self.good) / self.accepted
+        return self.bad / self.taken, (self.taken - self.good) / self.taken
 
 
 @dataclass(frozen=True)
@@ -185,6 +194,10 @@ class RoundSummary:
         Of rejected applicants whom an override accepted.
     budget
         How many Algorithm 1 could explore; NaN for methods without this rule.
+    ramp
+        The ramp with which it was decided, 0 in shadow mode and in a pause.
+    status
+        ``"shadow"``, ``"incumbent"``, ``"pilot"`` or ``"certified"``, as in ``Decisions``.
     records
         The classifier's records of the round.
     about
@@ -219,6 +232,8 @@ class RoundSummary:
     outcomes: Outcomes
     overridden: Outcomes
     budget: float
+    ramp: float
+    status: str
     records: tuple[AnyRound, ...]
     about: dict[str, Any]
     unlike: tuple[dict[str, Any], ...]
@@ -258,6 +273,17 @@ class RoundSummary:
     def thresholds(self) -> tuple[float, ...]:
         """The score from which applicants are accepted, per group; empty if there is none."""
         return next((one.thresholds for one in self.records if isinstance(one, Round)), ())
+
+    @property
+    def n_incumbent(self) -> int | None:
+        """How many the lender's own process accepted; None if its decisions were not given."""
+        known = [one.n_incumbent for one in self.records if one.n_incumbent is not None]
+        return sum(known) if known else None
+
+    @property
+    def n_barred(self) -> int:
+        """How many must not be accepted."""
+        return sum(one.n_barred for one in self.records)
 
     @property
     def certificates(self) -> tuple[CertifiedRound, ...]:
@@ -384,6 +410,8 @@ class Summary(Displayed):
         Whether outcomes were recorded after the last round was decided.
     awaited_ids
         The ids of ``NextTested`` for each certificate, by the name of its group.
+    control
+        The ramp in force, and whether the program is paused.
     """
 
     program: str
@@ -407,6 +435,7 @@ class Summary(Displayed):
     outcomes_since: bool
     awaited_ids: dict[str | None, tuple[str, ...]]
     unlike_outcomes: dict[int, dict[str, Any]]
+    control: Control
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all rounds, such as ``"n_explored"``."""
@@ -438,6 +467,7 @@ class Summary(Displayed):
             "known": rate.n,
             "pending": self.outcomes.pending,
             "withdrawn": self.outcomes.withdrawn,
+            "not_taken": self.outcomes.not_taken,
             "fdr": rate.value,
             "interval": (rate.low, rate.high),
             "by_override": {"accepted": by_hand.accepted, "known": by_hand.known},
@@ -625,6 +655,7 @@ def summary_of(
         outcomes_since=False,
         awaited_ids={},
         unlike_outcomes={},
+        control=Control.of(about, reader.entries(kind="control")),
     )
     since = summary.rounds[-_RECENT:][0].entry if summary.rounds else 0
     recent = {
@@ -751,8 +782,8 @@ class _Counts:
 
     def outcomes(self, which: Bools) -> Outcomes:
         """Return their outcomes."""
-        good, bad, never = (self.sum(which & (self._state == at)) for at in range(len(STATES)))
-        return Outcomes(good, bad, never, self.sum(which & (self._state < 0)))
+        counts = {state: self.sum(which & (self._state == at)) for at, state in enumerate(STATES)}
+        return Outcomes(pending=self.sum(which & (self._state < 0)), **counts)
 
     def pending_by_round(self, which: Bools) -> dict[int, int]:
         """Return how many of their outcomes are pending in each round that has such."""
@@ -815,7 +846,7 @@ def _round(
     exploited = counts.sum(counts.accepted & counts.exploit)
     budget = math.nan
     if promise.budget is not None:
-        budget = promise.budget.explore_share(says["round"]) * exploited
+        budget = says["ramp"] * promise.budget.explore_share(says["round"]) * exploited
     return RoundSummary(
         round=says["round"],
         entry=entry.number,
@@ -831,6 +862,8 @@ def _round(
         outcomes=counts.outcomes(counts.standing),
         overridden=counts.outcomes(counts.by_hand),
         budget=budget,
+        ramp=float(says["ramp"]),
+        status=says["status"],
         records=read_rounds(entry),
         about=says.get("about", {}),
         unlike=tuple(says.get("unlike", ())),
@@ -912,7 +945,7 @@ def _erased(reader: Reader) -> Ints:
 
 
 def _changes(reader: Reader) -> Iterator[Change]:
-    """Yield corrections, overrides, holds, erasures and certificates in their order."""
+    """Yield corrections, overrides, holds, erasures, certificates and controls in their order."""
     changes = [
         Change(
             _change_kind(kind, entry),
@@ -930,7 +963,9 @@ def _changes(reader: Reader) -> Iterator[Change]:
 
 
 def _change_kind(kind: str, entry: Entry) -> str:
-    """Return the kind of a change; holds and overrides also end."""
+    """Return the kind of a change; holds and overrides also end, and controls are of four kinds."""
+    if kind == "control":
+        return str(entry.says["what"])
     if kind == "hold" and not entry.says["held"]:
         return "release"
     return "undo" if kind == "override" and entry.says.get("undo", False) else kind

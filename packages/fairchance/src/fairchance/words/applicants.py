@@ -11,6 +11,8 @@ _OBJECTIONS = {
     "overridden": "were overridden before",
     "not_overridden": "are not overridden",
     "has_outcome": "have an outcome already",
+    "taken": "have an outcome, so the loan was taken",
+    "take_up_over": "were decided on too long ago to count as not having taken the loan",
     "final_outcome": "have an outcome that is final",
     "accepted": "are already accepted",
     "rejected": "are already rejected",
@@ -20,6 +22,7 @@ _OBJECTIONS = {
 }
 _ADVICE = {
     "overridden": "undo that override first ({option}), or remove them",
+    "take_up_over": "withdraw them, and they count as bad, or remove them",
     "held": "release them first, or remove them",
     "retained": "erase them early ({option}) and say why in the reason, or remove them",
 }

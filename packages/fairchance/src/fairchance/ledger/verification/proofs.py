@@ -26,6 +26,7 @@ from fairchance.ledger.replay import (
     erased_rows,
     first_difference,
     fold_of,
+    lender_options,
 )
 from fairchance.ledger.sql import Reader
 from fairchance.ledger.verification.repeat import (
@@ -176,6 +177,7 @@ class ByPolicies(Proof):
             return
         rows = people if is_whole else with_placeholders(people, erased)
         X, groups, ids = shape.people(rows)
+        by_lender = lender_options(recorded, says["ramp"])
         known = ~erased
         drawn = known & (recorded.exploit if replayer.draws_together and not is_whole else True)
 
@@ -186,9 +188,9 @@ class ByPolicies(Proof):
             )
 
         def by_other_groups(rows: PeopleRows) -> tuple[int, str] | None:
-            return difference(replayer.twin().decide_by(policy, *shape.people(rows)))
+            return difference(replayer.twin().decide_by(policy, *shape.people(rows), **by_lender))
 
-        decided = replayer.decide_by(policy, X, groups, ids)
+        decided = replayer.decide_by(policy, X, groups, ids, **by_lender)
         # A false record differs with any groups, so it must not be taken for a use of groups.
         _refuse(entry, rows, difference(decided), _DIFFERS)
         self._try_groups(entry, self._values.exchanged(rows), rows, by_other_groups, drawn)
@@ -354,9 +356,12 @@ class ByLearning(Proof):
         def by_other_groups(rows: PeopleRows) -> tuple[int, str] | None:
             X, groups, ids = shape.people(rows)
             twin: Any = copy.deepcopy(before)
+            by_lender = lender_options(recorded, entry.says["ramp"])
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LearningWarning)
-                decided = twin.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
+                decided = twin.decide(
+                    X, sensitive_features=groups, ids=ids, unlike_history=True, **by_lender
+                )
             return first_difference(recorded, decided)
 
         self._try_groups(entry, self._values.exchanged(people), people, by_other_groups)

@@ -44,10 +44,10 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
         """Start before round 1."""
         self._people, self._rounds, self._carried = PeopleStore(), [], 0.0
 
-    def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
+    def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any, **by_lender: Any) -> Decisions:
         """Decide a batch as the next round; nothing of it is kept until ``finish_round``."""
         self._given: Learned = policy
-        return self.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
+        return self.decide(X, sensitive_features=groups, ids=ids, unlike_history=True, **by_lender)
 
     def finish_round(self, policy: Learned, batch: Entry, *, is_whole: bool) -> str | None:
         """Log the round as its batch states it; return what differs from the last ``decide_by``.
@@ -127,10 +127,10 @@ class CertifiedReplayer(CertifiedClassifier):
         self._engines: Any = [None] * n_engines
         self._rounds: Any = []
 
-    def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
+    def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any, **by_lender: Any) -> Decisions:
         """Decide a batch as the next round; nothing of it is kept until ``finish_round``."""
         self._given: list[ChosenPolicy] = policy
-        return self.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
+        return self.decide(X, sensitive_features=groups, ids=ids, unlike_history=True, **by_lender)
 
     def finish_round(self, policy: Any, batch: Entry, *, is_whole: bool) -> str | None:
         """Add the round as its batch states it; return what differs from the last ``decide_by``."""
@@ -197,9 +197,8 @@ class StoredPolicies:
                 self._begin(self._loaded(entry, facts, object))
             case "past":
                 past, n_groups = self.replayer._past, self.replayer._intake.n_groups
-                self._made[entry.number] = Learned.following(
-                    past.likelihood, n_groups, says["follows"], past.cut
-                )
+                follows = Learned.following(past.likelihood, n_groups, says["follows"], past.cut)
+                self._made[entry.number] = replace(follows, take_up=float(says["take_up"]))
             case "learned":
                 self._made[entry.number] = self._loaded(entry, facts, Learned)
             case "ladder":

@@ -26,7 +26,7 @@ from fairchance.people.store import NOT_TAKEN
 
 __all__ = ["certificate_columns"]
 
-_APPLIED = ("history", "batch", "outcomes", "correction", "override")
+_APPLIED = ("history", "batch", "outcomes", "correction", "override", "control")
 _CAPS = tuple(f"{cap:g}" for cap in RATIO_CAPS)
 
 

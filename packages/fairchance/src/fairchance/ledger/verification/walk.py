@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from fairchance.errors import InputError, LedgerError, UntrustedError
 from fairchance.ledger.base import Entry
 from fairchance.ledger.chain import NOTHING, Checkpoint
+from fairchance.ledger.control import Control
+from fairchance.ledger.outcomes import TakeUpWindow
 from fairchance.ledger.policies import START
 from fairchance.ledger.replay import Allowed
 from fairchance.ledger.sql import Reader, SqlLedger
@@ -193,6 +198,8 @@ class _Walk:
         self._reader, self._program, self._proofs = reader, program, proofs
         self._checkpoint = checkpoint
         self._n_people = 0
+        self._about: dict[str, Any] = {}
+        self._control, self._batches = Control(), list[Entry]()
         self.head = Checkpoint(program, 0, NOTHING)
 
     def problem(self) -> str | None:
@@ -219,6 +226,8 @@ class _Walk:
                 f"{describe(entry)}: its applicants begin at {people.start}, not {self._n_people}."
             )
         self._n_people = people.stop
+        self._check_control(entry)
+        self._check_take_up(entry)
         try:
             for proof in self._proofs:
                 proof.step(entry)
@@ -231,6 +240,30 @@ class _Walk:
         if kept is not None and kept.number == number and kept.hash != entry.hash:
             raise MismatchError(
                 f"{describe(entry)}: it or an entry before differs from the checkpoint."
+            )
+
+    def _check_control(self, entry: Entry) -> None:
+        """Check that a batch was decided with the ramp that was in force."""
+        if entry.kind == "program":
+            self._about = entry.says["about"]
+            self._control = Control.of(self._about, ())
+        self._control = self._control.after(entry)
+        if entry.kind == "batch":
+            self._batches.append(entry)
+            if entry.says["ramp"] != self._control.in_force:
+                raise MismatchError(f"{describe(entry)}: the ramp in force was another.")
+
+    def _check_take_up(self, entry: Entry) -> None:
+        """Check that loans were recorded as not taken within the program's window."""
+        outcomes = self._reader.facts(entry).outcomes if entry.kind == "outcomes" else None
+        if outcomes is None or "not_taken" not in outcomes.states:
+            return
+        persons = outcomes.persons[np.array(outcomes.states) == "not_taken"]
+        late = TakeUpWindow.of(self._about).over(self._batches, persons, entry.when)
+        if late.any():
+            name = self._reader.names(persons[late][:1])[0]
+            raise MismatchError(
+                f"{describe(entry)}: application {name!r} was recorded as not taken too late."
             )
 
     def end(self) -> None:
