@@ -119,7 +119,7 @@ def test_what_cannot_be_drawn_is_said(played):
 
 def summary(n_rounds, group=None):
     """Return what charts read of the summary of a certified program."""
-    counted = SimpleNamespace(good=80, bad=10, withdrawn=1, pending=0)
+    counted = SimpleNamespace(good=80, bad=10, not_taken=0, withdrawn=1, pending=0)
     numbers = {"n_people": 200, "n_accepted": 91, "n_explored": 9, "outcomes": counted}
     record = a_pilot(
         group=group,
@@ -219,7 +219,7 @@ def test_restarts_are_drawn(rng):
     play(classifier, Slope(), rng, n=300, rounds=5, truth=False)
     assert "tests began again" not in names_of(plot.certificate(classifier))
     last = classifier._rounds[-1]
-    classifier._rounds[-1] = replace(last, delta_spent=0.9, ladder=0, status="pilot")
+    classifier._rounds[-1] = replace(last, tests_began=last.round)
     assert "tests began again" in names_of(plot.certificate(classifier))
 
 

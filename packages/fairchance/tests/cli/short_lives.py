@@ -62,6 +62,9 @@ observe no-outcome.csv
 observe strange.csv --strict
 observe exchanged.csv
 observe rejected.csv --strict
+ramp 1.5
+ramp 0.5
+handover
 override --id nobody --accept --reason why
 override --id {accepted} --accept --reason why
 override --id {accepted} --reason why

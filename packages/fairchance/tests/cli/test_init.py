@@ -198,6 +198,7 @@ def test_program_of_the_example():
         "accepted": int(taken.sum()),
         "good": n_good,
         "bad": int(taken.sum()) - n_good,
+        "not_taken": 0,
         "outcomes_not_read": 0,
         "refused": 0,
         "refused_rows": None,
@@ -243,6 +244,9 @@ GOES_WITH = {
     "fairness_ratio": "fairness =",
     "exposure": "amount =",
     "amount": "exposure =",
+    "ramp": "incumbent =",
+    "not_taken": "not_taken_within =",
+    "not_taken_within": "not_taken =",
 }
 ONLY_PARTIAL = {*CLASSIFIERS["partial-feedback"]} - {*CLASSIFIERS["certified"]}
 ONLY_PARTIAL |= {"kind", "exposure", "amount"}
@@ -449,6 +453,7 @@ def test_check_says_what_would_be_recorded_and_records_nothing(tmp_path):
         "good": {"repaid": good, "closed": 0},
         "bad": {"default": bad, "0": 0},
         "withdrawn": {"withdrawn": 0},
+        "not_taken": {},
     }
     assert checked["people_of_group"] == {
         "sex": {value: sex[1:].count(value) for value in ("f", "m")}

@@ -90,6 +90,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
         "good": 1,
         "bad": 1,
         "withdrawn": 1,
+        "not_taken": 0,
     }
     rows = [
         (accepted[0], "1.0"),  # known already, in another word
@@ -112,7 +113,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     frame = pd.DataFrame(rows, columns=["id", "outcome"]).assign(remark="late")
     frame.to_csv("outcomes.csv", index=False)
     result = done("observe", "outcomes.csv", "--by", "bert")
-    assert result["recorded"] == {"good": 2, "bad": 1, "withdrawn": 1}
+    assert result["recorded"] == {"good": 2, "bad": 1, "withdrawn": 1, "not_taken": 0}
     assert (result["corrections"], result["known_already"], result["pending"]) == (1, 2, 1)
     assert result["ignored_columns"] == ["remark"]
     assert result["refused"]["rows"] == 6
@@ -146,7 +147,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     assert correction.by == "bert"
     head = program.checkpoint()
     again = done("observe", "outcomes.csv")
-    assert again["recorded"] == {"good": 0, "bad": 0, "withdrawn": 0}
+    assert again["recorded"] == {"good": 0, "bad": 0, "withdrawn": 0, "not_taken": 0}
     assert (again["corrections"], again["known_already"]) == (0, 7)
     assert program.checkpoint() == head
     output = call("observe", "outcomes.csv").stdout
@@ -209,7 +210,7 @@ def test_crash_between_outcomes_and_corrections_records_nothing(decided, monkeyp
     assert learned == ["good", "withdrawn"]
     assert program.checkpoint() == head
     result = done("observe", "outcomes.csv")
-    assert result["recorded"] == {"good": 1, "bad": 0, "withdrawn": 1}
+    assert result["recorded"] == {"good": 1, "bad": 0, "withdrawn": 1, "not_taken": 0}
     assert program.standing(yes[:3]).states == ["good", "withdrawn", "bad"]
 
 
@@ -275,7 +276,7 @@ def test_numeric_outcomes_with_gaps_from_pandas(decided):
     outcomes = pd.DataFrame({"id": yes[:3], "outcome": [1.0, 0.0, np.nan]})
     outcomes.to_parquet("outcomes.parquet")
     result = done("observe", "outcomes.parquet")
-    assert result["recorded"] == {"good": 1, "bad": 1, "withdrawn": 0}
+    assert result["recorded"] == {"good": 1, "bad": 1, "withdrawn": 0, "not_taken": 0}
     assert (result["pending"], result["refused"]["rows"]) == (1, 0)
     assert program.standing(yes[:3]).states == ["good", "bad", None]
 
@@ -374,7 +375,7 @@ def test_file_is_recorded_whole_or_not_at_all(lender, config, tmp_path, monkeypa
     assert program.standing(yes[:4]).states == ["good", None, None, None]
 
     result = done("observe", "outcomes.csv")
-    assert result["recorded"] == {"good": 1, "bad": 1, "withdrawn": 1}
+    assert result["recorded"] == {"good": 1, "bad": 1, "withdrawn": 1, "not_taken": 0}
     assert result["corrections"] == 1
     assert program.standing(yes[:4]).states == ["bad", "good", "bad", "withdrawn"]
     kinds = [entry.says["rows"]["n"] for entry in entries(program, "outcomes")]

@@ -242,15 +242,16 @@ def test_certificates_that_were_lost_and_outcomes_that_are_missing(tmp_path):
 
 def test_many_rounds_are_shown_together(hostile_lender):
     first = summarise(hostile_lender[1].ledger).rounds[0]
-    rounds = tuple(replace(first, round=t + 1, certified=t % 2 == 0) for t in range(150))
+    names = ("certified", "pilot")
+    rounds = tuple(replace(first, round=t + 1, status=names[t % 2]) for t in range(150))
     titles, rows = tables(page(hostile_lender[1], rounds=rounds))["Rounds"]
     assert (len(rows), rows[1][0]) == (50, "4–6")
-    assert rows[1][titles.index("Certified")] == "1 of 3"
+    assert rows[1][titles.index("Status")] == "2 pilot, 1 certified"
     assert sum(count(titles, row, "Applied") for row in rows) == 150 * first.n_people
     assert sum(count(titles, row, "Bad") for row in rows) == 150 * first.outcomes.bad
 
 
-BECAME = ("Good", "Bad", "Never known", "Pending", "Overridden")
+BECAME = ("Not taken", "Good", "Bad", "Withdrawn", "Pending", "Overridden")
 
 
 def test_outcomes_of_accepted_applicants_add_up(lender, hostile_lender):

@@ -43,6 +43,8 @@ def test_status_is_the_same_in_text_and_json(hostile_lender):
         "good": whole.good,
         "bad": whole.bad,
         "withdrawn": 1,
+        "not_taken": 0,
+        "taken": whole.accepted,
         "pending": whole.pending,
         "fdr": whole.fdr,
         "interval": [whole.mistakes().low, whole.mistakes().high],

@@ -1,7 +1,8 @@
 """The ``fairchance`` command: finds the module of a command and runs it.
 
 Exit codes: 0 done; 2 wrong input; 3 data could not be downloaded; 4 a ledger failed verification;
-70 an unexpected error; 130 interrupted (the same command continues a run where it stopped).
+5 the program is paused; 70 an unexpected error; 130 interrupted (the same command continues a run
+where it stopped).
 
 ``fairchance --help`` must answer at once, so no command's module is imported for it: the line shown
 for a command is the first line of its docstring, read from the source file. A command's own help
@@ -90,6 +91,10 @@ _OWN = (
     ("report", "report", DECIDING),
     ("verify", "verify", DECIDING),
     ("export", "export", DECIDING),
+    ("ramp", "control", DECIDING),
+    ("pause", "control", DECIDING),
+    ("resume", "control", DECIDING),
+    ("handover", "control", DECIDING),
     ("override", "people", DECIDING),
     ("withdraw", "people", DECIDING),
     ("hold", "people", DECIDING),

@@ -61,6 +61,7 @@ _EXIT_CODES = {
     "unknown_id": 2,
     "untrusted": 2,
     "unavailable": 3,
+    "paused": 5,
 }
 _LEDGER = "FAIRCHANCE_LEDGER"
 

@@ -121,7 +121,7 @@ def _card(audited: Audited) -> Iterator[str]:
             f"accepted: {summary.total('n_exploited'):,} by score, "
             f"{summary.total('n_explored'):,} explored.",
             f"Outcomes: {outcomes.good:,} good, {outcomes.bad:,} bad, {outcomes.pending:,} "
-            f"pending, {outcomes.withdrawn:,} withdrawn.",
+            f"pending, {outcomes.withdrawn:,} withdrawn, {outcomes.not_taken:,} not taken.",
             f"{rounds_used(audited)} Read on {date(summary.at, time=True)}.",
         ],
     )

@@ -44,7 +44,14 @@ from fairchance.plot.rows import INCOMPLETE, RunRows, rate, read_run
 
 __all__ = ["certificate", "coverage", "curve", "groups", "outcomes", "rounds", "save", "trade_off"]
 
-_STATES = {"good": GREEN, "bad": RED, "withdrawn": ORANGE, "still to come": GREY}
+# What became of accepted applicants: the name and colour of each state.
+_STATES = {
+    "good": ("good", GREEN),
+    "bad": ("bad", RED),
+    "not_taken": ("not taken", BLUE),
+    "withdrawn": ("withdrawn", ORANGE),
+    "pending": ("still to come", GREY),
+}
 
 
 def rounds(x: Any) -> Chart:
@@ -76,9 +83,13 @@ def rounds(x: Any) -> Chart:
 
 def outcomes(x: Any) -> Chart:
     """Draw what became of the applicants accepted in each round of a run."""
-    counts = zip(("good", "bad", "withdrawn", "pending"), _STATES.items(), strict=True)
-    parts = {name: (count, colour) for count, (name, colour) in counts}
-    return draw_bars("What became of the accepted", read_run(x).spans, parts, "n")
+    spans = read_run(x).spans
+    parts = {
+        name: (state, colour)
+        for state, (name, colour) in _STATES.items()
+        if state != "not_taken" or any(span[state] for span in spans)
+    }
+    return draw_bars("What became of the accepted", spans, parts, "n")
 
 
 def trade_off(x: Any) -> Chart:

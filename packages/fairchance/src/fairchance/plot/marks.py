@@ -19,11 +19,14 @@ from scipy.optimize import isotonic_regression
 from fairchance.core.decisions import CertifiedRound
 from fairchance.errors import InputError
 from fairchance.plot.rows import (
+    BY_STATUS,
     CERTIFIED,
     COMPLETE,
     INCOMPLETE,
+    INCUMBENT,
     MOST,
     PILOT,
+    SHADOW,
     WITHDRAWN,
     Row,
     freezes,
@@ -74,6 +77,7 @@ Chart = Any  # of altair, where layered and stacked charts have different types
 BLUE, ORANGE, GREEN, RED, PURPLE = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7"
 GREY = "#8c8c8c"
 STATUS = {CERTIFIED: GREEN, PILOT: ORANGE, WITHDRAWN: RED, COMPLETE: BLUE, INCOMPLETE: GREY}
+STATUS |= {SHADOW: PURPLE, INCUMBENT: BLUE}
 PERCENT, NUMBER = ".1%", ",.4~r"
 MISTAKES = "Mistakes: bad among the accepted"
 MOST_GROUPS = 40
@@ -464,7 +468,7 @@ def _ladder(title: str, records: Sequence[CertifiedRound], last: Sequence[Certif
     ends_before = [records[0].round - 1, *(one.round for one in last[:-1])]
     rows = [
         {name: getattr(one, name) for name in ("round", "share", "certified_from", "certified_to")}
-        | {"name": CERTIFIED if one.status == CERTIFIED else PILOT}
+        | {"name": BY_STATUS.get(one.status, PILOT)}
         | {"from": before + 0.5, "to": one.round + 0.5}
         for before, one in zip(ends_before, last, strict=True)
     ]

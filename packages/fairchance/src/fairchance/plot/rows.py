@@ -14,15 +14,20 @@ from fairchance.audit.rates import WHOLE, group_errors, rate_of
 from fairchance.core.decisions import CertifiedRound
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
-from fairchance.people.store import NEVER, PENDING
+from fairchance.people.store import NEVER, NOT_TAKEN, PENDING
 
-__all__ = ["CERTIFIED", "COMPLETE", "INCOMPLETE", "MOST", "PILOT", "Row", "RunRows", "freezes"]
-__all__ += ["WITHDRAWN", "rate", "read_run", "restarts", "rounded", "spans"]
+__all__ = ["BY_STATUS", "INCUMBENT", "SHADOW"]
+__all__ += ["CERTIFIED", "COMPLETE", "INCOMPLETE", "MOST", "PILOT", "Row", "RunRows", "freezes"]
+__all__ += ["STATES", "WITHDRAWN", "rate", "read_run", "restarts", "rounded", "spans"]
 
 Row = dict[str, Any]
 MOST = 60  # rounds shown one by one; more are shown in spans
+# What became of accepted applicants, with the codes of classifiers.
+STATES = {"good": 1, "bad": 0, "not_taken": NOT_TAKEN, "withdrawn": NEVER, "pending": PENDING}
 # The names of rounds: what is promised or, without certificates, which outcomes are known.
 CERTIFIED, PILOT, WITHDRAWN = "certified", "no promise yet", "certificate withdrawn"
+SHADOW, INCUMBENT = "shadow", "today's policy"
+BY_STATUS = {"certified": CERTIFIED, "shadow": SHADOW, "incumbent": INCUMBENT}  # others are PILOT
 COMPLETE, INCOMPLETE = "all outcomes known", "outcomes still to come"
 
 
@@ -44,13 +49,13 @@ class RunRows:
         for span in spans(len(self.rounds)):
             part = self.rounds[span]
             first, last = part[0]["round"], part[-1]["round"]
-            names = ("people", "accepted", "explored", "good", "bad", "withdrawn", "pending")
+            names = ("people", "accepted", "explored", *STATES)
             row = {name: sum(one[name] for one in part) for name in names}
             row |= rate(row["bad"], row["good"] + row["bad"]) | {"n": len(part)}
             row |= {"round": (first + last) / 2, "from": first - 0.42, "to": last + 0.42}
             row["rounds"] = f"{first}" if first == last else f"{first} to {last}"
-            promised = all(one["certified"] for one in part)
-            row["name"] = (CERTIFIED if promised else PILOT) if self.records else COMPLETE
+            kinds = {one["name"] for one in part}
+            row["name"] = kinds.pop() if len(kinds) == 1 else PILOT
             if any(one.get("dropped") for one in part):
                 row["name"] = WITHDRAWN
             rows.append(row | {"covered": part[-1]["covered"]})
@@ -77,8 +82,7 @@ def _of_classifier(clf: Any) -> RunRows:
     number, outcome, group = (np.concatenate(column) for column in zip(*parts, strict=True))
 
     def counted(here: Any) -> Row:
-        codes = {"good": 1, "bad": 0, "withdrawn": NEVER, "pending": PENDING}
-        return {name: int((outcome[here] == code).sum()) for name, code in codes.items()}
+        return {name: int((outcome[here] == code).sum()) for name, code in STATES.items()}
 
     records: dict[int, list[Any]] = {}
     for record in clf.rounds_:
@@ -113,13 +117,10 @@ def _of_classifier(clf: Any) -> RunRows:
 def _of_summary(summary: Any) -> RunRows:
     def counted(one: Any) -> Row:
         seen, row = one.outcomes, {"people": one.n_people, "accepted": one.n_accepted}
-        row |= {"good": seen.good, "bad": seen.bad, "withdrawn": seen.withdrawn}
-        return row | {"explored": one.n_explored, "pending": seen.pending}
+        return row | {"explored": one.n_explored} | {name: getattr(seen, name) for name in STATES}
 
     rounds = [
-        counted(one)
-        | {"round": one.round, "dropped": bool(one.withdrawn)}
-        | _promised(one.records)
+        counted(one) | {"round": one.round, "dropped": bool(one.withdrawn)} | _promised(one.records)
         for one in summary.rounds
     ]
     groups = [
@@ -135,11 +136,14 @@ def _of_summary(summary: Any) -> RunRows:
 
 
 def _promised(records: Sequence[Any]) -> Row:
-    """Return whether a round is certified, and the share that is known well enough.
+    """Return what a round promises, and the share that is known well enough.
 
     That is the share in the exploit region or, with certificates, the largest certified share.
     """
-    certified = all(isinstance(one, CertifiedRound) and one.status == CERTIFIED for one in records)
+    names = {
+        BY_STATUS.get(one.status, PILOT) if isinstance(one, CertifiedRound) else COMPLETE
+        for one in records
+    }
     n = sum(one.n_people for one in records)
     known = sum(
         one.n_people * (rounded(one.certified_to) or 0.0)
@@ -147,7 +151,8 @@ def _promised(records: Sequence[Any]) -> Row:
         else one.n_exploit_region
         for one in records
     )
-    return {"certified": certified, "covered": known / n if n else None}
+    name = names.pop() if len(names) == 1 else PILOT
+    return {"name": name, "covered": known / n if n else None}
 
 
 def _by_group(rounds: Iterable[Iterable[Any]]) -> dict[str | None, list[CertifiedRound]]:
@@ -200,15 +205,6 @@ def freezes(records: Sequence[CertifiedRound]) -> list[int]:
 
 
 def restarts(records: Sequence[CertifiedRound]) -> list[int]:
-    """Return the rounds before which all certificates were dropped and tests started again.
-
-    Only then does a pilot follow a certified round. A pilot uses the newest ranking, so a frozen
-    pilot whose number is not higher than the one before also started a new stage.
-    """
-    frozen = set(freezes(records))
-    return [
-        now.round
-        for before, now in pairwise(records)
-        if now.status == "pilot"
-        and (before.status == "certified" or (now.round in frozen and now.ladder <= before.ladder))
-    ]
+    """Return the rounds before which all certificates were dropped and tests started again."""
+    pairs = pairwise(records)
+    return [now.round for before, now in pairs if now.tests_began > before.tests_began]

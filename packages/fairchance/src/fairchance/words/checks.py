@@ -18,6 +18,8 @@ from fairchance.words.rounds import (
     began_again,
     needed,
     note_text,
+    note_words,
+    ramp_words,
     reason,
     sentence,
     waiting,
@@ -36,6 +38,11 @@ CAUTION = (
     "Late outcomes are not a random part of all outcomes, so an interval describes only the "
     "outcomes known so far."
 )
+_TO_DO_OF_NOTES = {
+    "incumbent_rejected": "stop relying on today's policy, and find out why it fails",
+    "handover_waits": "hand over to the certified policy (fairchance handover)",
+    "patience_short": "start a program with a longer patience",
+}
 _SHOWN = 3  # columns of a batch in a sentence
 
 
@@ -124,7 +131,7 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> so_far = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "fdr": 0.075}
-    >>> so_far |= {"withdrawn": 0, "interval": (0.0074, 0.27)}
+    >>> so_far |= {"withdrawn": 0, "not_taken": 0, "interval": (0.0074, 0.27)}
     >>> so_far |= {"by_override": {"accepted": 0, "known": 0}}
     >>> mistakes_so_far(so_far)
     'So far 3 of 40 known outcomes are bad: 7.5 % (0.74 % to 27 %); 9 are pending.'
@@ -143,6 +150,7 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
         message += "" if alpha is None else f", against a bound of {percent(alpha)}"
     message += f"; {counted(so_far['pending'], 'is', 'are')} pending"
     message += f" and {so_far['withdrawn']:,} withdrawn" * (so_far["withdrawn"] > 0)
+    message += f"; {so_far['not_taken']:,} not taken" * (so_far["not_taken"] > 0)
     message = f"{message}."
     by_hand = so_far["by_override"]
     if by_hand["accepted"]:
@@ -306,6 +314,8 @@ def promise_word(check: Check) -> str:
     groups, pilots = check.facts.get("groups", ()), check.facts.get("pilots", ())
     if check.finding in ("uncertified", "uncalibrated"):
         return "no promise"
+    if check.finding in ("shadow", "incumbent"):
+        return check.finding
     if not pilots:
         return "no longer" if check.finding == "dropped" else "yes"
     if len(pilots) < len(groups):
@@ -357,6 +367,23 @@ def _pilot(check: Check) -> CheckWords:
     go_on = "go on deciding, and observe outcomes as they arrive"
     meaning = " ".join(filter(None, (_needs(facts), *waits, sentence(go_on))))
     return CheckWords(finding, meaning, go_on)
+
+
+def _by_lender(check: Check) -> CheckWords:
+    facts = check.facts
+    who = "in shadow mode" if check.finding == "shadow" else "by today's policy"
+    finding = f"Round {facts['round']} was decided {who} and carries no promise."
+    return CheckWords(finding, " ".join(filter(None, (_needs(facts), sentence(_ramp(facts))))))
+
+
+def _ramp(facts: Mapping[str, Any]) -> str:
+    return ramp_words(facts["ramp"]) if facts["ramp"] < 1 else ""
+
+
+def _process(check: Check) -> CheckWords:
+    said = note_words(check.finding, check.facts)
+    whom = f"{check.group}: " if check.group else ""
+    return CheckWords(f"{whom}{said}", "", _TO_DO_OF_NOTES[check.finding])
 
 
 def _waits(next_in: NextTested) -> str:
@@ -459,6 +486,16 @@ WORDS: dict[str, Callable[[Check], CheckWords]] = {
     "uncertified": lambda _: CheckWords("This method gives no certificate."),
     "uncalibrated": _uncalibrated,
     "certified": _certified,
+    "shadow": _by_lender,
+    "incumbent": _by_lender,
+    "incumbent_rejected": _process,
+    "handover_waits": _process,
+    "patience_short": _process,
+    "paused": lambda _: CheckWords(
+        "The program is paused, and the lender's own decisions stand.",
+        "",
+        "resume the program once the reason is gone",
+    ),
     "in_part": _pilot,
     "pilot": _pilot,
     "dropped": _pilot,

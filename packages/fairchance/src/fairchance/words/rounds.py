@@ -14,12 +14,13 @@ from fairchance.words import counted, first_of, percent
 
 if TYPE_CHECKING:
     from fairchance.core.decisions import CertifiedRound, Note, Round
-    from fairchance.ledger.summary import NextTested, RoundSummary
+    from fairchance.ledger.summary import NextTested, RoundSummary, Summary
     from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
 
 __all__ = ["DO_NOT_WAIT", "NOTES", "about_certificate", "about_round", "assumed", "began_again"]
-__all__ += ["certified_word", "held_up", "needed", "note_text", "promised", "reason"]
-__all__ += ["restart_cost", "restarted", "sentence", "waiting", "withdrawn"]
+__all__ += ["held_up", "needed", "note_text", "note_words", "promised", "ramp_words", "reason"]
+__all__ += ["restart_cost", "restarted", "sentence", "status_word", "take_up_rows", "waiting"]
+__all__ += ["withdrawn"]
 
 # Why testing began again: as records say, and the kind of the entry after which it did.
 _CONTRADICTED = "outcomes that contradicted the certificates"
@@ -34,6 +35,26 @@ DO_NOT_WAIT = (
     "observe these outcomes, or withdraw the applicants, who then count as bad; a program that "
     "starts with a patience does not wait"
 )
+
+
+# What rounds without a certificate are.
+_UNCERTIFIED = {"shadow": "shadow mode", "incumbent": "today's policy decides"}
+
+
+def ramp_words(ramp: float) -> str:
+    """Return a clause on who decides at a ramp.
+
+    Examples
+    --------
+    >>> ramp_words(0.05)
+    "the program decides on 5 % of applicants, and the lender's own decisions stand for the others"
+    """
+    if ramp in (0, 1):
+        return f"the {'program' if ramp else 'lender'} decides on all applicants"
+    return (
+        f"the program decides on {percent(ramp)} of applicants, and the lender's own decisions "
+        f"stand for the others"
+    )
 
 
 def reason(why: str) -> str:
@@ -70,10 +91,15 @@ def note_text(note: Note) -> str:
     >>> note_text(Note("barred", {"n_barred": 2, "n_candidates": 3, "risk": 2, "max_risk": 0.8}))
     '2 of 3 candidates cannot be explored (risk above 0.8: 2).'
     """
-    text = NOTES.get(note.code)
+    return note_words(note.code, note.facts)
+
+
+def note_words(code: str, facts: Mapping[str, Any]) -> str:
+    """Return what a note of a code and with such facts says."""
+    text = NOTES.get(code)
     if text is None:  # of another version, or of a package that is not loaded
-        return f"{note.code}: {', '.join(f'{k} = {v}' for k, v in note.facts.items())}."
-    return text(note.facts) if callable(text) else text.format(**note.facts)
+        return f"{code}: {', '.join(f'{k} = {v}' for k, v in facts.items())}."
+    return text(facts) if callable(text) else text.format(**facts)
 
 
 def _barred(facts: Mapping[str, Any]) -> str:
@@ -120,7 +146,27 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "barred": _barred,
     "exposure": "The exposure limit allowed {n_explored} of {n_wanted} explorations.",
+    "incumbent_rejected": lambda facts: (
+        f"The outcomes reject that today's policy keeps α = {percent(facts['alpha'])}"
+        + (f"; about {percent(fdr)} bad." if (fdr := facts.get("estimated_fdr")) else ".")
+    ),
+    "incumbent_stays": lambda facts: (
+        f"Today's policy stays, since it is estimated to earn more: {_per_applicant(facts)}."
+    ),
+    "handover_waits": lambda facts: (
+        f"A certified policy is estimated to earn more than today's and waits for the hand-over: "
+        f"{_per_applicant(facts)}."
+    ),
+    "patience_short": (
+        "Outcomes took up to {delay:g} rounds so far, and patience is {patience:g}: later ones "
+        "count as bad."
+    ),
 }
+
+
+def _per_applicant(facts: Mapping[str, Any]) -> str:
+    """Compare what today's policy and the best certified one are estimated to earn."""
+    return f"{facts['earned']:.4g} per applicant against {facts['best']:.4g} of the best certified"
 
 
 # Rounds of Algorithm 1
@@ -129,6 +175,7 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
 def about_round(record: Round, alpha: float | None = None) -> Iterator[str]:
     """Yield what a round of Algorithm 1 estimates, and what its record mentions."""
     bound = "" if alpha is None else f" of {percent(alpha)}"
+    yield from _control(record)
     if record.follows:
         yield "The round follows the past policy."
     if math.isnan(record.estimated_fdr):
@@ -140,6 +187,14 @@ def about_round(record: Round, alpha: float | None = None) -> Iterator[str]:
             f"accepted, against a bound{bound}, by {counted(record.n_outcomes, 'outcome')}{rests}."
         )
     yield from map(note_text, record.notes)
+
+
+def _control(record: Round | CertifiedRound) -> Iterator[str]:
+    """Yield how far the lender decided, and how many must not be accepted."""
+    if record.ramp < 1:
+        yield sentence(ramp_words(record.ramp))
+    if record.n_barred:
+        yield f"{counted(record.n_barred, 'applicant was', 'applicants were')} barred."
 
 
 # Certificates
@@ -189,7 +244,7 @@ def promised(record: CertifiedRound) -> str:
     """Return a clause on what a round promises."""
     of = "" if record.group is None else f" for {record.group}"
     if record.status != "certified":
-        return f"pilot{of}: no promise"
+        return f"{_UNCERTIFIED.get(record.status, record.status)}{of}: no promise"
     confidence = percent(1 - record.delta)
     return f"certified{of}: with confidence {confidence}, at most {percent(record.alpha)} bad"
 
@@ -220,11 +275,29 @@ def assumed(maturity: int | None = None) -> str:
     )
 
 
-def certified_word(row: RoundSummary) -> str:
-    """Return whether a round is certified, in a word."""
-    if row.withdrawn:
-        return "withdrawn"
-    return "yes" if row.certified else "no"
+def status_word(row: RoundSummary) -> str:
+    """Return the status of a round, in a word, and its ramp if the lender decided in part."""
+    words = ["withdrawn" if row.withdrawn else row.status]
+    words += [f"ramp {percent(row.ramp)}"] if 0 < row.ramp < 1 else []
+    return ", ".join(filter(None, words)) or "–"
+
+
+def take_up_rows(summary: Summary, most: int) -> list[list[str]]:
+    """Return how many accepted applicants took the loan: all, of each region, round and group.
+
+    Of rounds only the last ones, at most so many. Nothing if nobody is known not to have taken it.
+    """
+    if not summary.outcomes.not_taken:
+        return []
+    counted_by = [("all", summary.outcomes), ("by score", summary.exploited)]
+    counted_by += [("explored", summary.explored)]
+    counted_by += [(f"round {row.round}", row.outcomes) for row in summary.rounds[-most:]]
+    counted_by += [(one.name, one.outcomes) for one in summary.groups if one.group is not None]
+    return [
+        [name, f"{one.accepted:,}", f"{one.taken:,}", f"{one.not_taken:,}", percent(share)]
+        for name, one in counted_by
+        for share in [one.taken / one.accepted if one.accepted else math.nan]
+    ]
 
 
 def withdrawn(rounds: Sequence[int]) -> str:
@@ -268,6 +341,7 @@ def about_certificate(record: CertifiedRound) -> Iterator[str]:
         lacks = needed(record.more_outcomes, tested=record.next_n_tested > 0)
         clauses = [promised(record), restarted(record), lacks]
         yield sentence("; ".join(filter(None, clauses)))
+    yield from _control(record)
     yield from map(note_text, record.notes)
 
 

@@ -28,11 +28,14 @@ from fairchance.cli.files.refusals import (
     too_many_message,
 )
 from fairchance.cli.files.rows import (
+    TRUTH_VALUES,
+    check_there,
     features_groups_ids,
     group_values,
     roles_and_labels,
     split_rows,
     text_columns,
+    truth_values,
 )
 from fairchance.cli.files.tables import (
     check_apart,
@@ -212,6 +215,8 @@ class SentFile:
     ----------
     X, groups, ids
         Features, group values and ids.
+    by_lender
+        The lender's own decisions (``incumbent``) and who is ``barred``, if the program has them.
     name
         Name of the batch.
     recorded
@@ -225,6 +230,7 @@ class SentFile:
     X: Any
     groups: Any
     ids: NDArray[Any]
+    by_lender: dict[str, Any]
     name: str
     recorded: Entry | None
     refusals: Refusals
@@ -257,6 +263,7 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
         as_written=file.as_written,
         names_of=lambda given, plain: as_recorded(reader, given, plain),
     )
+    table = _with_truths(table, roles, refusals, source)
     if shape.id_kind == "i":
         table = _with_whole_ids(table, roles.id, refusals)
     ambiguous = refuse_ambiguous_ids(table[roles.id].to_pylist(), roles.id, refusals, reader)
@@ -274,7 +281,10 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     table = table.filter(arrow().array(~left_out))
     X, values, ids = _as_sent(table, roles, shape, groups)
     name = batch or (token_hex(6) if recorded is None else recorded.key)
-    return SentFile(X, values, ids, name, recorded, refusals, int(decided.sum()))
+    by_lender = {
+        role: truth_values(table[column]) == "yes" for role, column in roles.by_lender.items()
+    }
+    return SentFile(X, values, ids, by_lender, name, recorded, refusals, int(decided.sum()))
 
 
 def _may_be_missing(view: ProgramView) -> Sequence[str]:
@@ -299,6 +309,23 @@ def _check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> 
             f"program {name!r} has a feature or group {roles.id!r}, the column of ids; decide from "
             f"Python."
         )
+
+
+def _with_truths(table: Any, roles: Roles, refusals: Refusals, source: str) -> Any:
+    """Return the rows in which the lender's columns hold truth values that agree."""
+    check_there(table, roles.by_lender.values(), source)
+    rows, read = np.flatnonzero(refusals.usable), {}
+    for role, column in roles.by_lender.items():
+        read[role] = truth_values(table[column])
+        texts = np.array(table[column].to_pylist(), np.object_)
+        for code, found in (("no_decision", ""), ("not_a_decision", "?")):
+            here = read[role] == found
+            values = [text or "" for text in texts[here]]
+            refusals.add(rows[here], code, column, values, allowed=TRUTH_VALUES)
+    if len(read) == 2:
+        both = (read["incumbent"] == "yes") & (read["barred"] == "yes")
+        refusals.add(rows[both], "barred_and_accepted")
+    return table.filter(arrow().array(refusals.usable[rows]))
 
 
 def _with_whole_ids(table: Any, column: str, refusals: Refusals) -> Any:
@@ -437,6 +464,7 @@ def _decide(program: Program, sent: SentFile, source: str, *, unlike_history: bo
             sent.X,
             sensitive_features=sent.groups,
             ids=sent.ids,
+            **sent.by_lender,
             batch=sent.name,
             unlike_history=unlike_history,
         )
@@ -470,7 +498,10 @@ def _decision_table(decisions: Decisions) -> Any:
     )
     arrays = [pa.array(column, from_pandas=True) for column in columns]
     texts = [None if reason is None else in_words(reason) for reason in reasons]
-    return pa.table([*arrays, pa.array(texts, pa.string())], names=list(DECISION_COLUMNS))
+    arrays.append(pa.array(texts, pa.string()))
+    table = dict(zip(DECISION_COLUMNS, arrays, strict=True))
+    given = {"incumbent": decisions.incumbent, "barred": decisions.barred}
+    return pa.table(table | {name: values for name, values in given.items() if values is not None})
 
 
 # Summary
@@ -492,6 +523,10 @@ def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str
         "exploited": accepted - explored,
         "explored": explored,
         "rejected": len(decisions) - accepted,
+        "incumbent": None if decisions.incumbent is None else int(decisions.incumbent.sum()),
+        "barred": None if decisions.barred is None else int(decisions.barred.sum()),
+        "ramp": decisions.ramp,
+        "status": decisions.status,
         "certified": bool(decisions.certified),
         "rounds": entry.says["rounds"],
         "message": _promise_of(entry, view.classifier.bound_),
@@ -532,7 +567,8 @@ def _decided_message(result: dict[str, Any]) -> list[str]:
     counts = (
         f"Round {result['round']}: {result['accepted']:,} of "
         f"{counted(result['people'], 'applicant')} accepted, {result['exploited']:,} by "
-        f"score and {result['explored']:,} explored."
+        f"score{'' if result['incumbent'] is None else ' or the lender'} and "
+        f"{result['explored']:,} explored."
     )
     before = result["recorded_before"]
     if before is None:

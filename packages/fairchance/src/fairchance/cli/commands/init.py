@@ -166,6 +166,7 @@ def _start(
     with progress("learning from the history", json), printed_warnings(LearningWarning) as warned:
         classifier, y, checkpoint = configuration.classifier(), history.good.astype(np.int8), None
         given = {"accepted": history.accepted, "sensitive_features": groups, "ids": ids}
+        given |= {"not_taken": history.not_taken} if history.not_taken.any() else {}
         about = configuration.about(history.columns.names or (), history.gaps)
         if check or url is None:
             classifier.fit(X, y, **given)  # raises what starting the program would raise
@@ -241,8 +242,7 @@ def _notes(
     """Say what may be wrong with the history or the configuration."""
     from fairchance.core.metrics import exact_interval  # noqa: PLC0415 - slow
 
-    n = int(history.accepted.sum())
-    n_bad = n - int(history.good.sum())
+    n_bad, n = history.n_bad, history.n_bad + int(history.good.sum())
     if n and exact_interval(n_bad, n)[0] > max(alpha or 0.0, 0.5):
         message = f"{percent(n_bad / n)} of the outcomes are bad; is good in [outcomes] right?"
         yield {"code": "mostly_bad", "message": message}
@@ -280,11 +280,14 @@ def _planned(history: PastApplications, config: Config) -> dict[str, Any]:
             name: dict(sorted(Counter(history.table[name].to_pylist()).items()))
             for name in roles.groups
         },
-        "settings": config.settings,
+        "settings": config.settings
+        | ({"ramp": config.ramp} if config.ramp < 1 else {})
+        | ({"not_taken_within": config.not_taken_within} if config.not_taken_within else {}),
         "needed": [
             roles.id,
             *roles.groups,
             *(name for name in features if name not in roles.groups),
+            *roles.by_lender.values(),
         ],
         "may_be_missing": config.about(features, history.gaps)["missing"],
     }
@@ -293,7 +296,8 @@ def _planned(history: PastApplications, config: Config) -> dict[str, Any]:
 def _planned_message(planned: dict[str, Any]) -> list[str]:
     """Return what ``_planned`` found as lines."""
     lines = [
-        f"Outcomes that are {state}: " + ", ".join(f"{label!r} ({n:,})" for label, n in of.items())
+        f"Outcomes that are {state.replace('_', ' ')}: "
+        + ", ".join(f"{label!r} ({n:,})" for label, n in of.items())
         for state, of in planned["outcomes"].items()
         if of
     ]

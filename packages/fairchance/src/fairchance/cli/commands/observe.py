@@ -240,7 +240,7 @@ def _read_outcomes(
         before = np.where(covered, sent, before)
     usable = np.ones(names.size, np.bool_)
     contradicts = (before != "") & (sent != before) & (not corrections)
-    impossible = _impossible(sent, before, standing, view.classifier)
+    impossible = _impossible(view, sent, before, standing)
     for applies, code in [*impossible, (contradicts, "other_outcome")]:
         refused = applies & usable & ~covered
         refusals.add(rows[refused[place]], code, allowed=_DONE)
@@ -302,16 +302,21 @@ def _refuse_contradictory(
 
 
 def _impossible(
-    sent: NDArray[np.str_], before: NDArray[np.str_], standing: Standing, classifier: Any
+    view: ProgramView, sent: NDArray[np.str_], before: NDArray[np.str_], standing: Standing
 ) -> list[tuple[NDArray[np.bool_], str]]:
     """Return which outcomes the program would refuse, with the codes of the reasons."""
-    from fairchance.ledger.objections import to_outcome  # noqa: PLC0415 - an extra
-    from fairchance.ledger.outcomes import outcomes_are_final  # noqa: PLC0415
+    from fairchance.ledger.objections import to_not_taken, to_outcome  # noqa: PLC0415 - an extra
+    from fairchance.ledger.outcomes import TakeUpWindow, outcomes_are_final  # noqa: PLC0415
 
-    final = outcomes_are_final(classifier)
-    never, known = "withdrawn", np.isin(before, ("good", "bad"))
+    final, not_taken = outcomes_are_final(view.classifier), sent == "not_taken"
+    never, known = "withdrawn", np.isin(before, ("good", "bad", "not_taken"))
+    late = []
+    if not_taken.any():
+        window, now = TakeUpWindow.of(view.about), view.program.ledger.clock()
+        late = to_not_taken(view.reader, standing, window, now)
     return [
         *((one.applies, one.code) for one in to_outcome(standing)),
+        *((one.applies & not_taken, one.code) for one in late),
         (final & (standing.round == 0) & (sent != before), "history_final"),
         (final & (before == never) & (sent != never), "withdrawn_final"),
         (final & known & (sent == never), "outcome_final"),
@@ -368,6 +373,7 @@ def _message(result: dict[str, Any]) -> list[str]:
         parts[0] += f" ({new['good']:,} good, {new['bad']:,} bad)"
     for count, word in (
         (new["withdrawn"], "withdrawn"),
+        (new["not_taken"], "not taken"),
         (result["corrections"], "corrected"),
         (result["known_already"], "known already"),
     ):
@@ -429,7 +435,7 @@ def _corrected_message(corrected: Sequence[dict[str, Any]]) -> str:
     "Corrected: 'a1' was good and is bad (history)."
     """
     shown = [
-        f"{row['id']!r} was {row['before']} and is {row['now']}"
+        f"{row['id']!r} was {_word(row['before'])} and is {_word(row['now'])}"
         + (" (history)" if row["history"] else "")
         for row in corrected[:_SHOWN_CORRECTIONS]
     ]
@@ -437,6 +443,10 @@ def _corrected_message(corrected: Sequence[dict[str, Any]]) -> str:
     past = sum(row["history"] for row in corrected[_SHOWN_CORRECTIONS:])
     rest = f"; and {more:,} more" if more else ""
     return f"Corrected: {'; '.join(shown)}{rest}{f', {past:,} of the history' if past else ''}."
+
+
+def _word(state: str) -> str:
+    return state.replace("_", " ")
 
 
 def _empty_message(empty: dict[str, int]) -> list[str]:

@@ -269,14 +269,14 @@ def withdraw(given: Given) -> None:
     The program learns nothing from them; the tests of a certificate count them as bad. In a
     program without certificates, a recorded outcome can be withdrawn too.
 
-    Example: fairchance withdraw not-taken-up.csv --ledger sqlite:///lender.db
+    Example: fairchance withdraw sold-loans.csv --ledger sqlite:///lender.db
     """
     program = given.open()
     from fairchance.ledger.objections import Objection, to_outcome  # noqa: PLC0415 - an extra
     from fairchance.ledger.outcomes import outcomes_are_final  # noqa: PLC0415
 
     def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
-        known = np.array([state in ("good", "bad") for state in standing.states], np.bool_)
+        known = np.array([state not in (None, "withdrawn") for state in standing.states], np.bool_)
         final = known & outcomes_are_final(view.classifier)
         return [*to_outcome(standing), Objection(final, "final_outcome")]
 

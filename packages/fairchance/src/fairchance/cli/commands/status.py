@@ -24,7 +24,7 @@ from fairchance.cli.options import (
 from fairchance.cli.output import Console, print_json, print_table
 from fairchance.words import amount, counted, date, days, people, percent, share
 from fairchance.words.checks import CAUTION, check_text, verdict
-from fairchance.words.rounds import certified_word
+from fairchance.words.rounds import ramp_words, sentence, status_word, take_up_rows
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.audit.rates import Rate
@@ -81,6 +81,8 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         "checkpoint": str(summary.head),
         "alpha": summary.promise.alpha,
         "delta": summary.promise.delta,
+        "ramp": summary.control.ramp,
+        "paused": summary.control.paused,
         "light": worst_light(checks),
         "message": verdict(checks),
         "checks": [asdict(check) | {"message": check_text(check)} for check in checks],
@@ -91,6 +93,7 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
             "exploited": summary.total("n_exploited"),
             "explored": summary.total("n_explored"),
             "explored_at_most": summary.budget,
+            "barred": summary.total("n_barred"),
             "overridden": summary.total("n_overridden"),
             "accepted_and_overridden": summary.total("n_set_apart"),
             "accepted_by_hand": summary.total("n_by_hand"),
@@ -127,11 +130,13 @@ def _enters_next(summary: Summary) -> list[dict[str, Any]]:
 def _outcomes(outcomes: Outcomes, rate: Rate | None = None) -> dict[str, Any]:
     rate = rate or outcomes.mistakes()
     more = {"fdr": rate.value, "interval": (rate.low, rate.high), "range": outcomes.range}
-    return asdict(outcomes) | more
+    return asdict(outcomes) | {"taken": outcomes.taken} | more
 
 
 def _round(row: RoundSummary) -> dict[str, Any]:
     return asdict(row) | {
+        "n_incumbent": row.n_incumbent,
+        "n_barred": row.n_barred,
         "n_accepted": row.n_accepted,
         "n_set_apart": row.n_set_apart,
         "n_by_hand": row.n_by_hand,
@@ -165,6 +170,8 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
         if check.light != "green":
             line = f"• {check.light.upper()}: {check_text(check)}"
             _print(console, line, style=_STYLES[check.light])
+    if summary.control.ramp < 1:
+        _print(console, sentence(ramp_words(summary.control.ramp)))
     if not summary.rounds:
         return
     _print_outcomes(console, summary)
@@ -180,6 +187,10 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
         _print(console, f"Earlier rounds not shown: {hidden:,} (--rounds).", style="dim")
     for attribute in dict.fromkeys(group.attribute for group in summary.groups):
         _print_groups(console, attribute, [g for g in summary.groups if g.attribute == attribute])
+    take_up = take_up_rows(summary, most)
+    if take_up:
+        titles = ("", "accepted", "taken", "not taken", "take-up")
+        print_table(console, "Take-up so far (pending counts as taken)", titles, take_up)
     _print(console, _totals(summary))
     _print(console, f"Checkpoint: {summary.head}")
     _print(console, "The ledger was not verified: fairchance verify does that.", style="dim")
@@ -217,14 +228,14 @@ def _print_outcomes(console: Console, summary: Summary) -> None:
 
 
 def _print_rounds(console: Console, rounds: Sequence[RoundSummary]) -> None:
-    titles = ("round", "applied", "accepted", "explored", "cert.", "pending", "FDR", "interval")
+    titles = ("round", "applied", "accepted", "explored", "status", "pending", "FDR", "interval")
     rows = [
         [
             f"{row.round} {row.batch}",
             f"{row.n_people:,}",
             f"{row.n_accepted:,}",
             f"{row.n_explored:,}",
-            certified_word(row),
+            status_word(row),
             f"{row.outcomes.pending:,}",
             *_mistakes(row.outcomes.mistakes()),
         ]
@@ -262,6 +273,7 @@ def _totals(summary: Summary) -> str:
     parts = [
         f"{summary.total('n_explored'):,} explored{at_most}{chance}",
         f"{waiting.n:,} waiting for an outcome{age}",
+        *([f"{barred:,} barred"] if (barred := summary.total("n_barred")) else []),
         f"{summary.total('n_overridden'):,} overridden",
         f"{counted(corrected, 'outcome')} corrected",
         f"{people(summary.n_held)} held, {summary.n_erased:,} erased",

@@ -44,8 +44,8 @@ class PastApplications:
         The rows, and their features.
     found
         A description of all columns without another role.
-    accepted, good
-        Which applicants were accepted, and which of them were good.
+    accepted, not_taken, good
+        Which applicants were accepted, which of them did not take the loan, and which were good.
     n_unread
         Outcomes of rejected applicants, which are not read.
     refused
@@ -56,6 +56,7 @@ class PastApplications:
     columns: FeatureColumns
     found: list[FoundColumn]
     accepted: NDArray[np.bool_]
+    not_taken: NDArray[np.bool_]
     good: NDArray[np.bool_]
     n_unread: int
     refused: Refusals
@@ -66,12 +67,27 @@ class PastApplications:
         names = self.columns.names or ()
         return tuple(name for name in names if _n_missing(self.table[name]))
 
+    @property
+    def taken(self) -> NDArray[np.bool_]:
+        """Which applicants took the loan, and so have an outcome."""
+        return self.accepted & ~self.not_taken
+
+    @property
+    def n_bad(self) -> int:
+        """Number of bad outcomes."""
+        return int((self.taken & ~self.good).sum())
+
     def lines(self) -> list[str]:
         """Describe the applicants, and outcomes that are not read."""
-        n, n_accepted, n_good = self.accepted.size, int(self.accepted.sum()), int(self.good.sum())
+        n, n_accepted, n_not_taken = (
+            self.accepted.size,
+            int(self.accepted.sum()),
+            int(self.not_taken.sum()),
+        )
+        not_taken = f", {n_not_taken:,} not taken" if n_not_taken else ""
         lines = [
-            f"{people(n)}: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
-            f"{n - n_accepted:,} rejected"
+            f"{people(n)}: {n_accepted:,} accepted ({int(self.good.sum()):,} good, {self.n_bad:,} "
+            f"bad{not_taken}), {n - n_accepted:,} rejected"
         ]
         if self.n_unread:
             lines.append(f"Not read: {counted(self.n_unread, 'outcome')} of rejected applicants")
@@ -79,13 +95,13 @@ class PastApplications:
 
     def as_dict(self, place: str | None = None) -> dict[str, Any]:
         """Return the counts and columns as plain data; ``place`` is the file of refused rows."""
-        n_accepted, n_good = int(self.accepted.sum()), int(self.good.sum())
         refused = refused_counts(self.refused, place)
         return {
             "people": self.accepted.size,
-            "accepted": n_accepted,
-            "good": n_good,
-            "bad": n_accepted - n_good,
+            "accepted": int(self.accepted.sum()),
+            "good": int(self.good.sum()),
+            "bad": self.n_bad,
+            "not_taken": int(self.not_taken.sum()),
             "outcomes_not_read": self.n_unread,
             "refused": refused["rows"],
             "refused_rows": refused["file"],
@@ -146,7 +162,7 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     )
     before = refused.usable
     refuse_ambiguous_ids(ready[roles.id].to_pylist(), roles.id, refused)
-    states, taken, unread = _past(refused, config)
+    states, accepted, unread = _past(refused, config)
     _refuse_single_members(refused, roles.groups)
     usable = refused.usable
     if not usable.any():
@@ -158,7 +174,8 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
         ready.filter(usable[before]),
         columns,
         found,
-        taken[usable],
+        accepted[usable],
+        (accepted & (states == "not_taken"))[usable],
         states[usable] == "good",
         int(unread[usable].sum()),
         refused,
@@ -173,7 +190,7 @@ def _check_outcomes(
     history: PastApplications, config: Config, source: str, *, unknown: bool
 ) -> None:
     """Raise if all outcomes are the same and that is a mistake, or the classifier cannot start."""
-    good = history.good[history.accepted]
+    good = history.good[history.taken]
     is_certified = config.settings["kind"] == "certified"  # starts with any history
     if not good.size or 0 < good.sum() < good.size or (is_certified and not unknown):
         return
@@ -206,7 +223,7 @@ def _check_features_are_not_answers(history: PastApplications, source: str) -> N
     everyone = np.ones(history.accepted.size, np.bool_)
     for what, rows, truth in (
         ("decision", everyone, history.accepted),
-        ("outcome", history.accepted, history.good[history.accepted]),
+        ("outcome", history.taken, history.good[history.taken]),
     ):
         if truth.size < _ENOUGH_ROWS or truth.all() or not truth.any():
             continue
@@ -233,7 +250,8 @@ def _past(
     states = outcome_states(table[roles.outcome], config.labels)
     if roles.accepted is None:
         _refuse_outcomes(states, refused, config)
-        return states, np.isin(states, ("good", "bad")), np.zeros(states.size, np.bool_)
+        accepted = np.isin(states, ("good", "bad", "not_taken"))
+        return states, accepted, np.zeros(states.size, np.bool_)
     decision = truth_values(table[roles.accepted])
     texts = table[roles.accepted].to_pylist()
     unread = (decision == "no") & (states != "")

@@ -62,11 +62,15 @@ _SENTENCES = {
     # Past decisions and outcomes
     "no_decision": "{column} is empty, and must be {allowed}",
     "not_a_decision": "{column} must be {allowed}, got {value}",
+    "barred_and_accepted": "the lender's own process accepts the applicant, who is barred",
     "pending": "the applicant was accepted and has no outcome yet",
     "withdrawn": "the outcome will never be known, so it teaches nothing",
     "not_a_label": "the outcome {value} is none of {allowed}",
     "two_outcomes": "the file has different outcomes for this id",
     "history_final": "outcomes of the history are final in a certified program",
+    "take_up_over": "the decision is too old to count as not taken; withdraw the applicant, who "
+    "then counts as bad",
+    "taken": "an outcome is on record, so the loan was taken",
     "withdrawn_final": "the applicant was withdrawn, which is final in a certified program",
     "outcome_final": "an outcome is on record, and it cannot be withdrawn in a certified program",
     "other_outcome": "the record has another outcome, and corrections are not allowed",

@@ -50,7 +50,8 @@ TRUTH_VALUES = ", ".join(f"{yes} or {no}" for yes, no in zip(_TRUE, _FALSE, stri
 def text_columns(roles: Roles, columns: FeatureColumns | None = None) -> tuple[str, ...]:
     """Return the columns that ``read_table`` must read as text."""
     texts = () if columns is None else columns.texts
-    named = (roles.id, roles.outcome, roles.accepted, *roles.groups, *texts)
+    named = (roles.id, roles.outcome, roles.accepted, *roles.groups, *roles.by_lender.values())
+    named += tuple(texts)
     return tuple(dict.fromkeys(name for name in named if name is not None))
 
 

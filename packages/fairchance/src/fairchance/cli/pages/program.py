@@ -52,11 +52,12 @@ from fairchance.words.checks import (
 )
 from fairchance.words.rounds import (
     assumed,
-    certified_word,
     note_text,
+    ramp_words,
     reason,
     restarted,
     sentence,
+    status_word,
     waiting,
     withdrawn,
 )
@@ -64,8 +65,9 @@ from fairchance.words.rounds import (
 __all__ = ["certificate_section", "program_page", "settings_section", "write_program_report"]
 
 Cell = str | tuple[str, str]
-_BECAME = ("Good", "Bad", "Withdrawn", "Pending")
-_OPTIONAL = ("Withdrawn", "α by score", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
+_BECAME = ("Not taken", "Good", "Bad", "Withdrawn", "Pending")
+_OPTIONAL = {"Not taken", "Withdrawn", "Barred", "α by score", "Thresholds", "Overridden"}
+_OPTIONAL |= {"By hand", "Earned", "Batch"}
 _MOST_REASONS = 10
 _SECRET = ("random_state",)  # it determines who will be drawn
 
@@ -229,7 +231,7 @@ def _cell(rate: Rate) -> Cell:
 
 
 def _became(outcomes: Outcomes) -> list[str]:
-    counts = (outcomes.good, outcomes.bad, outcomes.withdrawn, outcomes.pending)
+    counts = (outcomes.not_taken, outcomes.good, outcomes.bad, outcomes.withdrawn, outcomes.pending)
     return [f"{n:,}" for n in counts]
 
 
@@ -265,10 +267,11 @@ def _round_columns(
         "Applied": totals("n_people"),
         "Accepted": totals("n_accepted"),
         "Mistakes": [_cell(counts.mistakes()) for counts in outcomes],
-        "Certified": [_certified(run) for run in runs],
+        "Status": [_status(run) for run in runs],
         "Earned": [_earned(summary, counts) for counts in outcomes],
         "Decided": [date(row.at) for row in last],
         "Explored": totals("n_explored"),
+        "Barred": totals("n_barred"),
         "α by score": [percent(row.alpha_exploit) for row in last],
         "Thresholds": [", ".join(map(percent, row.thresholds)) or "–" for row in last],
         **dict(zip(_BECAME, zip(*map(_became, outcomes), strict=True), strict=True)),
@@ -283,11 +286,9 @@ def _span(run: Sequence[RoundSummary]) -> str:
     return f"{first}" if first == last else f"{first}–{last}"
 
 
-def _certified(run: Sequence[RoundSummary]) -> str:
-    if len(run) == 1:
-        return certified_word(run[0])
-    gone = sum(bool(row.withdrawn) for row in run)
-    return f"{sum(row.stands for row in run)} of {len(run)}" + f", {gone} withdrawn" * (gone > 0)
+def _status(run: Sequence[RoundSummary]) -> str:
+    words = Counter(map(status_word, run))
+    return ", ".join(word if len(run) == 1 else f"{n} {word}" for word, n in words.items())
 
 
 def _outcome_table(summary: Summary) -> PageTable:
@@ -484,6 +485,7 @@ def _content(change: Change) -> str:
         months = says.get("retention_months", MONTHS)
         parts.append(f"{says['n_early']:,} before {months} months were over")
     parts += [f"decision now: {says['stands']}"] if "stands" in says else []
+    parts += [ramp_words(says["ramp"])] if "ramp" in says else []
     return "; ".join(parts) or "–"
 
 
@@ -543,6 +545,9 @@ def _setting_rows(summary: Summary, details: Details) -> Iterator[tuple[str, str
     for state in ("good", "bad"):
         yield f"{state} outcomes", ", ".join(map(Labels.canonical, labels[state]))
     yield "withdrawn outcomes", ", ".join(labels.get("withdrawn", ()))
+    yield "loans not taken", ", ".join(labels.get("not_taken", ()))
+    yield "recorded as not taken within", about.get("not_taken_within", "")
+    yield "first ramp", percent(about["ramp"]) if about.get("ramp", 1) < 1 else ""
     yield "columns that may be empty", ", ".join(about.get("missing") or ())
     yield "values that mean missing", ", ".join(about.get("missing_values") or ())
     yield "currency", summary.currency

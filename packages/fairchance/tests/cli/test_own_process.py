@@ -1,0 +1,153 @@
+"""Commands beside the lender's own process: its decisions, the ramp, and loans not taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli.lender_files import PROGRAM, answer, call, causes, done, people, refused, tell
+from fairchance.ledger import Program, verify
+from golden import transcript
+
+BESIDE = (
+    PROGRAM.replace('groups = ["sex"]', 'groups = ["sex"]\nincumbent = "d"\nbarred = "minor"')
+    .replace('withdrawn = "fraud"', 'not_taken = "off"\nnot_taken_within = "1 round"')
+    .replace("[columns]", "[program]\nramp = 0\n[columns]")
+)
+
+
+def applicants(n=80, start=1000, name="applicants.csv"):
+    """Write applicants with the lender's own decisions; return them."""
+    frame = people(n, start).drop(columns="outcome")
+    frame["d"] = np.where(frame["income"] > 0, "yes", "no")
+    frame["minor"] = (np.arange(n) % 10 == 0) & (frame["d"] == "no")
+    frame.to_csv(name, index=False)
+    return frame
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """Start a program in shadow mode, in the current folder; return it."""
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/lender.db"
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
+    past = people(400)
+    past.loc[past["income"] < -0.3, "outcome"] = ""
+    past.loc[past.index[past["outcome"] != ""][:20], "outcome"] = "off"
+    past.to_csv("history.csv", index=False)
+    tmp_path.joinpath("program.toml").write_text(BESIDE)
+    made = done("init", "--config", "program.toml", "history.csv")
+    assert (made["not_taken"], made["accepted"]) == (20, made["good"] + made["bad"] + 20)
+    return Program.open(url)
+
+
+def test_files_have_the_lenders_own_decisions(beside):
+    sent = applicants()
+    result = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (result["status"], result["ramp"]) == ("shadow", 0.0)
+    decided = answer()
+    assert decided.columns.tolist()[-2:] == ["incumbent", "barred"]
+    assert (decided["incumbent"] == (sent["d"] == "yes")).all()
+    assert (decided["barred"] == sent["minor"]).all()
+    assert ((decided["decision"] == "accept") == decided["incumbent"]).all()
+    assert done("ramp", "1") == {"ramp": 1.0, "paused": False, "recorded": True}
+    applicants(start=2000)
+    assert done("decide", "applicants.csv", "-o", "two.csv")["ramp"] == 1.0
+    call("export", "-o", "all.csv")
+    exported = pd.read_csv("all.csv")
+    assert exported["ramp"].tolist() == [0.0] * 80 + [1.0] * 80
+    assert (exported["incumbent"][:80] == decided["incumbent"]).all()
+    assert verify(beside.ledger).ok
+
+
+def test_rows_without_the_lenders_decision_are_refused(beside):
+    sent = applicants()
+    sent["d"] = sent["d"].where(np.arange(80) != 3, "").where(np.arange(80) != 4, "APPROVED")
+    sent["minor"] = sent["minor"].astype(object).where(np.arange(80) != 5, "")
+    sent.loc[6, ["d", "minor"]] = "yes", True
+    sent.to_csv("applicants.csv", index=False)
+    result = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert causes(result["refused"]) == {
+        "no_decision": 1,  # of each column
+        "not_a_decision": 1,
+        "barred_and_accepted": 1,
+    }
+    assert (result["people"], result["refused"]["rows"]) == (76, 4)
+    assert (result["incumbent"], result["barred"]) == tuple(
+        answer()[name].sum() for name in ("incumbent", "barred")
+    )
+    sent.drop(columns="d").to_csv("other.csv", index=False)
+    assert "'d'" in refused("decide", "other.csv", "-o", "x.csv")
+
+
+def test_a_file_with_another_decision_of_the_lender_is_refused(beside):
+    sent = applicants()
+    done("decide", "applicants.csv", "-o", "decisions.csv")
+    sent.loc[1, "d"] = "yes" if sent.loc[1, "d"] == "no" else "no"
+    sent.to_csv("applicants.csv", index=False)
+    before = beside.checkpoint()
+    assert "incumbent" in refused("decide", "applicants.csv", "-o", "decisions.csv")
+    assert beside.checkpoint() == before
+
+
+def test_a_pause_without_the_lenders_decisions_has_its_own_exit_code(lender):
+    people(20, 5000).drop(columns="outcome").to_csv("applicants.csv", index=False)
+    assert done("pause", "--request", "stop")["paused"]
+    assert not done("pause", "--request", "stop")["recorded"]
+    error = done("decide", "applicants.csv", "-o", "d.csv", code=5)["error"]
+    assert error["code"] == "paused"
+    assert not done("resume")["paused"]
+    done("decide", "applicants.csv", "-o", "d.csv")
+    assert "incumbent" in refused("ramp", "0.5")
+    assert "1.5" in refused("ramp", "1.5")
+
+
+def test_loans_not_taken_come_with_outcomes(beside):
+    sent = applicants()
+    done("decide", "applicants.csv", "-o", "decisions.csv")
+    yes = sent["id"][sent["d"] == "yes"].tolist()
+    tell([(yes[0], "off"), (yes[1], "repaid"), (yes[2], "default")])
+    result = done("observe", "outcomes.csv", "--unlike-expected")
+    assert result["recorded"] == {"good": 1, "bad": 1, "withdrawn": 0, "not_taken": 1}
+    tell([(yes[1], "off"), (yes[0], "off"), (yes[3], "off")])
+    result = done("observe", "outcomes.csv")
+    assert causes(result["refused"]) == {"taken": 1}
+    assert (result["recorded"]["not_taken"], result["known_already"]) == (1, 1)
+    for start in (2000, 3000):
+        applicants(start=start)
+        done("decide", "applicants.csv", "-o", "more.csv")
+    tell([(yes[4], "off"), (yes[0], "off")])
+    result = done("observe", "outcomes.csv")
+    assert causes(result["refused"]) == {"take_up_over": 1}
+    status = done("status")
+    whole = status["outcomes"]["all"]
+    assert (whole["not_taken"], whole["taken"]) == (2, status["people"]["accepted"] - 2)
+    assert (status["ramp"], status["people"]["barred"] > 0) == (0.0, True)
+    assert [row["status"] for row in status["rounds"]] == ["shadow"] * 3
+    assert sum(group["outcomes"]["not_taken"] for group in status["groups"]) == 2
+    call("report", "-o", "report.html")
+    assert verify(beside.ledger).ok
+
+
+def test_what_the_commands_print(beside, golden):
+    sent = applicants()
+    yes = sent["id"][sent["d"] == "yes"].tolist()
+    tell([(one, "off" if at < 5 else "repaid") for at, one in enumerate(yes[:20])])
+    applicants(start=2000, name="second.csv")
+    golden(
+        "own_process",
+        transcript(
+            "init --check --config program.toml history.csv --program other",
+            "decide applicants.csv -o decisions.csv --batch first",
+            "ramp 0.05",
+            "pause --request stop",
+            "pause --request stop",
+            "resume",
+            "ramp 2",
+            "handover",
+            "observe outcomes.csv",
+            "decide second.csv -o second-decisions.csv --batch second",
+            "status",
+        ),
+    )
