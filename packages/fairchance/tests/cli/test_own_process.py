@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from cli.lender_files import PROGRAM, answer, call, causes, done, people, refused, tell
+from fairchance.audit import DecisionLog, added_profit, evaluate, take_up
 from fairchance.ledger import Program, verify
 from golden import transcript
 
@@ -151,3 +152,24 @@ def test_what_the_commands_print(beside, golden):
             "status",
         ),
     )
+
+
+def test_an_audit_knows_the_lenders_own_decisions_and_loans_not_taken(beside):
+    """The log of a ledger and that of its export are the same, and answer about d."""
+    for start, ramp in ((1000, 0), (2000, 1)):
+        done("ramp", ramp)
+        applicants(start=start)
+        done("decide", "applicants.csv", "-o", f"{start}.csv")
+        ids = answer(f"{start}.csv").query("decision == 'accept'")["id"]
+        states = np.array(["repaid", "default", "off", "repaid"])[np.arange(len(ids)) % 4]
+        tell(list(zip(ids, states, strict=True)))
+        done("observe", "outcomes.csv", "--unlike-expected")
+    call("export", "-o", "all.csv", "--features", "--groups")
+    log, read = beside.decision_log(), DecisionLog.from_frame(pd.read_csv("all.csv"))
+    for name in ("incumbent", "not_taken", "exploit", "outcome"):
+        assert np.array_equal(getattr(log, name), getattr(read, name), equal_nan=True)
+    assert log.not_taken.sum() > 10
+    shadow = log.select(log.round == 1)
+    assert evaluate(shadow, "incumbent").of("selection_rate").value == shadow.accepted.mean()
+    assert added_profit(shadow).value == 0
+    assert [row.group for row in take_up(log)][:3] == ["", "exploit", "explore"]
