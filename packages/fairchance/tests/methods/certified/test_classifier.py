@@ -305,7 +305,7 @@ def test_the_first_cold_round_accepts_all_applicants_alike(rng):
 
 def test_ratios_of_a_cold_ladder_are_bounded(rng):
     """All rungs accept at random, so that ratios are those of their rates."""
-    classifier = cold(Slope(), rng)
+    classifier = cold(Slope(), rng, floor=0.0)
     X = draw_applicants(Slope(), 600, rng).people.X
     classifier.decide(X)
     (ladder,) = classifier._engines[0].ladders

@@ -465,7 +465,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
 
         # Step 2. Exploit: accept the applicants that f_t accepts.
         accepted &= exploit
-        n_exploit = np.count_nonzero(accepted) * f.take_up
+        n_exploit = int(np.count_nonzero(accepted)) * f.take_up
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
         candidates = find_candidates(
