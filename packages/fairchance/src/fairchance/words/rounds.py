@@ -157,6 +157,10 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
         f"A certified policy is estimated to earn more than today's and waits for the hand-over: "
         f"{_per_applicant(facts)}."
     ),
+    "rests_on_history": (
+        "The certificate rests on the history too: it assumes that the history holds every "
+        "applicant of its time, and that they come from the same population."
+    ),
     "patience_short": (
         "Outcomes took up to {delay:g} rounds so far, and patience is {patience:g}: later ones "
         "count as bad."
