@@ -76,6 +76,7 @@ _FEWEST_FOR_TREES = 20  # applicants of either outcome
 _SCORECARD_PART = 1 / 3  # of the mixed log-odds
 _FEW_FOR_THREADS = 50_000  # applicants, whom one thread scores sooner than several begin
 _FEWEST_TO_ASK = 10  # own outcomes of either kind, before they judge the history
+_FEWEST_TO_LEAVE_OUT = 40  # the same, before its rejected may be left out
 _BETTER = 0.01  # AUC by which the history without its rejected must be better …
 _CLEARLY = 2.0  # … and standard errors of that difference
 _WRONG_WAY = -2.0  # standard errors below a ranking at random
@@ -405,6 +406,9 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return everyone, rejected
         history = X[past], outcome[past], past[past]
         both_kinds = np.unique(outcome[past]).size == 2
+        # Without its rejected the history says nothing about applicants like them, so that a
+        # wrong choice is dear.
+        both_kinds &= min(np.sum(own == 1), np.sum(own == 0)) >= _FEWEST_TO_LEAVE_OUT
         tried = [rejected, rejected[:0]] if len(rejected) and both_kinds else [rejected]
         scores = [self._scorecard(*history, some).scorecard.log_odds(own_X) for some in tried]
         areas = [_area(score, own) for score in scores]

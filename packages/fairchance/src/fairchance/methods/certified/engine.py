@@ -69,6 +69,7 @@ _WALKS = 0.8  # of a ladder's level for the walk from its start; the other walk 
 _FEW_PENDING = 0.05  # of a round's accepted: a ranking may learn from it without them
 _NEW_OUTCOMES = 50  # since the last freeze, before the next
 _HARDLY_ANY = 0.02  # of applicants: a lender who accepts fewer has no business to keep
+_PRICE_OF_LEARNING = 0.03  # of what the lender's policy earns
 _ABOUT_THE_SAME = 0.01  # of a policy's worth
 _PROMISING = 0.9  # of α: the largest estimated FDR to bet on in the history
 _HELD_UP = 5  # rounds in which nothing was tested before that is worth a warning
@@ -775,6 +776,9 @@ class Engine:
                 notes.append(Note("handover_waits", {"earned": worth, "best": best[0]}))
             best = self._best_certified(beside=True, own=False)
         takes_over = rejected and self.handed_over
+        if best is not None and best[1].kind == "incumbent" and stay.kind == "union":
+            # Without exploration no other policy would ever be tested.
+            worth += _PRICE_OF_LEARNING * abs(best[0])
         policy = stay
         if best is not None and (takes_over or best[0] >= worth):
             policy = best[1]

@@ -6,7 +6,7 @@ Pilots, and the choice among certified rungs, rest on estimates from our own out
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,13 @@ _TRUST = 100  # outcomes since a freeze at which they count as much as all befor
 _CHUNK = 10_000  # applicants whose table of policies is in memory at a time
 _EXPLORED = 0.02  # of the share that the lender accepts: what a pilot explores in the dark
 _MOST_EXPLORED = 0.3  # of the share that the lender accepts, before outcomes are known
-_MOST_OF_REJECTED = 0.15
+_MOST_OF_REJECTED = 0.15  # of the share that the lender rejects, before outcomes are known
+_RISK_IN_THE_DARK = 0.5  # of explored applicants, if the history says nothing
+_PRIOR_OUTCOMES = 20  # explored outcomes that count as much as what was expected of them
+_TWICE = 2.0  # the share of a pilot: if every rung explores more, none does
 _UNLIKE_ACCEPTED = 1.1  # badness of the rejected, times that of accepted ones at the same rank
-_COST = 0.02  # of what the lender's policy earns: the most that exploration may seem to cost
+_FIRST_COST = 0.04  # of what the lender's policy earns: the most that exploration may seem to cost
+_COST = 0.02  # the same once outcomes are known
 _GROWTH_ROUNDS = 12  # rounds whose evidence chooses the start of a walk
 
 
@@ -208,9 +212,15 @@ class BesidePilot:
     ----------
     share
         The expected share of all applicants that it explores.
+    risk
+        The share of bad ones that was expected among them before outcomes were known.
+    accepted
+        The share that the lender accepts.
     """
 
     share: float
+    risk: float
+    accepted: float
 
     @staticmethod
     def start(ladder: Ladder, at: Positions, bad: Floats | None, utility: Utility) -> BesidePilot:
@@ -228,7 +238,7 @@ class BesidePilot:
         lender = at.accepted_by_lender
         accepted = float(lender.mean())
         if bad is None:
-            return BesidePilot(_EXPLORED * accepted)
+            return BesidePilot(_EXPLORED * accepted, _RISK_IN_THE_DARK, accepted)
         loss, gain = utility.gain_bad, utility.gain_good
         pi = ladder.policies(at[~lender])
         reach = pi.sum(axis=0) / lender.size
@@ -236,11 +246,16 @@ class BesidePilot:
         earned = (loss * risk + gain * (1 - risk)) @ pi / lender.size
         today = float(np.sum(loss * bad[lender] + gain * (1 - bad[lender]))) / lender.size
         most = min(_MOST_EXPLORED * accepted, _MOST_OF_REJECTED * (1 - accepted))
-        cheap = (earned >= -_COST * abs(today)) & (reach <= most)
-        return BesidePilot(float(reach[np.flatnonzero(cheap)[-1]]))
+        cheap = np.flatnonzero((earned >= -_FIRST_COST * abs(today)) & (reach <= most))
+        rung = max(1, int(cheap[-1]))
+        total = pi[:, rung].sum()
+        expected = float(risk @ pi[:, rung] / total) if total > 0 else _RISK_IN_THE_DARK
+        return BesidePilot(float(reach[cheap[-1]]), expected, accepted)
 
     def nearest(self, reach: Floats) -> int:
-        """Return the widest rung that explores at most the share, but not the lender's policy."""
+        """Return the widest rung that explores about the share at most; 0 if all explore more."""
+        if reach[1] > _TWICE * max(self.share, _EXPLORED * self.accepted):
+            return 0
         return max(1, int(np.searchsorted(reach, self.share, side="right")) - 1)
 
     def rung(
@@ -253,24 +268,30 @@ class BesidePilot:
     ) -> tuple[int, float]:
         """Return the rung of a union ladder to try, and the share that the pilot has then.
 
-        ``reach`` is the share of applicants that each rung explores. The pilot moves outwards if
-        exploring looks profitable, and inwards while exploring looks dearer than it may be.
+        ``reach`` is the share of applicants that each rung explores. Once outcomes are known, the
+        pilot moves outwards step by step, each after the outcomes of the last one, as long as
+        exploring looks profitable or cheap.
         """
-        share = self.share
-        rung = self.nearest(reach)
         if estimates.settled.size < ENOUGH:
-            return rung, share
-        worth = estimates.worth(ladder_rows, utility)
-        explored, error = estimates.mistakes(ladder_rows, rung, beyond=True)
-        loss, gain = utility.gain_bad, utility.gain_good
-        even = gain / (gain - loss) if gain > loss else 0.0
-        total = estimates.mistakes(ladder_rows, rung)[0]
-        if explored + _SAFE * error <= even and total <= alpha and share <= estimates.explored:
-            share = _STEP * share
-            rung = BesidePilot(share).nearest(reach)
-        while rung > 1 and worth[rung] < worth[0] - _COST * abs(worth[0]):
-            rung -= 1
-        return rung, min(share, max(float(reach[rung]), self.share / _STEP))
+            return self.nearest(reach), self.share
+        rung = max(1, self.nearest(reach))
+        worth, total = (
+            estimates.worth(ladder_rows, utility),
+            estimates.mistakes(ladder_rows, rung)[0],
+        )
+        explored, _ = estimates.mistakes(ladder_rows, rung, beyond=True)
+        n = int(np.sum(~ladder_rows.at.accepted_by_lender[estimates.settled]))
+        known = n / (n + _PRIOR_OUTCOMES) if np.isfinite(explored) else 0.0
+        risk = known * explored + (1 - known) * self.risk if known else self.risk
+        value = utility.gain_bad * risk + utility.gain_good * (1 - risk)
+        most = min(self.accepted, (1 - self.accepted) / 2)
+        if value < 0:
+            most = min(most, _COST * abs(float(worth[0])) / -value)
+        elif total > alpha:
+            most = min(most, self.share)
+        share = self.share if self.share > estimates.explored else _STEP * self.share
+        moved = replace(self, share=min(share, most))
+        return moved.nearest(reach), moved.share
 
 
 def expected_bad(rank: Floats, known_rank: Floats, outcome: NDArray[np.int8]) -> Floats | None:
