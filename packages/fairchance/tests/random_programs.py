@@ -27,7 +27,7 @@ def random_program(url, seed):
         )
     attributes = ["sex", "age"][: 1 + seed % 3 % 2]
     X, y, groups = _applicants(rng, 200, attributes, ["a", "b", "c"])
-    beside = seed % 4 == 0  # the lender's own process
+    beside = seed % 4 < 2  # the lender's own process
     about = {"not_taken_within": "2 rounds", "ramp": 0.7} if beside else None
     program = Program.create(url, classifier, X, y, sensitive_features=groups, about=about)
     known, n = (0.3, 1.0, 0.0)[seed // 2 % 3], (80, 400)[seed // 2 % 2]
