@@ -135,6 +135,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         "ranks": ChoiceValue(("overall", "within-group")),
         "certify": ChoiceValue(("overall", "per-group")),
         "floor": NUMBER,
+        "shock": NUMBER,
         "patience": PlainValue(
             f"a whole number or {_NEVER!r}", lambda value: value == _NEVER or WHOLE.fits(value)
         ),
