@@ -772,7 +772,7 @@ class Engine:
         if rejected:
             notes.append(Note("incumbent_rejected", {"alpha": self.rules.alpha}))
         if best is not None and best[1].kind == "own" and not self.handed_over:
-            if rejected or best[0] > worth:
+            if rejected or best[0] > worth > -np.inf:
                 notes.append(Note("handover_waits", {"earned": worth, "best": best[0]}))
             best = self._best_certified(beside=True, own=False)
         takes_over = rejected and self.handed_over
