@@ -136,6 +136,8 @@ class ChosenPolicy:
     def sure(self, at: Positions) -> NDArray[np.bool_]:
         """Return which applicants it accepts by their score or by the lender's decision."""
         inside = at.rank <= self.ladder.grid[self.rung]
+        if self.kind == "incumbent":
+            inside = np.zeros(at.rank.size, np.bool_)  # a rank may be 0
         return np.asarray(inside | at.accepted_by_lender if self.uses_incumbent else inside)
 
     def ratio_of_incumbent(self) -> float:

@@ -361,8 +361,8 @@ class Ladder:
 
         ``deployed`` is a rung of this ladder that the deployed policy contains, so that p ≥ r·π for
         it; None if there is none. ``tau`` is the softness of the deployed policy, at least that of
-        this ladder. A barred applicant may have π = 1 and p = 0. Then there is no ratio, and the
-        bound covers rem = 1.
+        this ladder. Whom limits of the strategy bar may have π = 1 and p = 0. Then there is no
+        ratio, and the bound covers rem = 1. If the lender accepts them, p = 1 − r under a ramp.
         """
         caps = np.array(RATIO_CAPS)[:, None]
         if ramp == 0:  # p = d: an applicant is covered with p = 1, or uncovered
@@ -371,6 +371,8 @@ class Ladder:
             return np.tile(caps + 1, self.grid.size)
         steps = np.maximum(0.0, self.grid - self.grid[deployed]) / (tau or self.tau)
         ratio = np.exp(np.minimum(steps, 50.0)) / ramp
+        if ramp < 1 and self.floor.strategy.is_limited:
+            ratio = np.maximum(ratio, 1 / (1 - ramp))
         if self.union:
             ratio[0] = 1.0  # each union rung accepts for sure whom the lender accepts
             if deployed == 0:
