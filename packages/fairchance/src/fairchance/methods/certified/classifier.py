@@ -581,7 +581,7 @@ class CertifiedClassifier(DecidingClassifier):
         past, reference = self._past_of(z), self._reference_of(z, beside)
         held_out = partial(self._held_out, past, reference.X, reference.group)
         engine.freeze_if_due(t, reference, max(1, n_people), learn, held_out)
-        if t == 1 and self.evidence == "history":
+        if t == 1 and self._may_test_history(z, past):
             train, test = past.fold(0), past.fold(1)
             target = train.as_accepted_and_good()
             model, _ = self._fitted_to(target)
@@ -589,6 +589,15 @@ class CertifiedClassifier(DecidingClassifier):
                 known = self._held_out(target, target.X, target.group)
                 engine.add_history(train, test, model, known, beside=beside)
         return engine.choose(beside=beside, ramp=ramp)
+
+    def _may_test_history(self, z: int, past: PastApplicants) -> bool:
+        """Return whether the past of an engine may be evidence, and is not yet."""
+        if self.evidence != "history" or not past.is_complete:
+            return False
+        # A group with too few outcomes learns from all groups, which say nothing of its FDR.
+        of_others = len(self._engines) > 1 and past is self._history
+        known = any(ladder.from_history for ladder in self._engines[z].ladders)
+        return not (of_others or known)  # known if the first round failed after it was tested
 
     def _record(
         self,
@@ -775,7 +784,7 @@ class CertifiedClassifier(DecidingClassifier):
         for z, choice in enumerate(self._choices):
             rows = self._rows_of(group, z)
             at = choice.ladder.locate(features[rows], group[rows])
-            sure[rows] = at.rank <= choice.ladder.grid[choice.rung]
+            sure[rows] = choice.sure(at)
         return sure
 
     def acceptance_probability(

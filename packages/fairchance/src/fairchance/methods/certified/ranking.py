@@ -118,6 +118,7 @@ class PastApplicants:
     ----------
     X, outcome, group, bits : features, outcomes, groups and id bits of the accepted applicants.
     rejected_X, rejected_group, rejected_bits : the same of the rejected, who have no outcomes.
+    is_complete : whether nobody was forgotten. A choice of whom to forget could make a certificate.
     """
 
     def __init__(self, history: History) -> None:
@@ -126,6 +127,7 @@ class PastApplicants:
         self.group, self.rejected_group = history.group[accepted], history.group[~accepted]
         self.bits, self.rejected_bits = history.bits[accepted], history.bits[~accepted]
         self.outcome = history.outcome
+        self.is_complete = True
         # Applicants who did not take the loan have no outcome to learn from.
         took = self.outcome != NOT_TAKEN
         self._keep(took, np.ones(len(self.rejected_X), np.bool_))
@@ -171,7 +173,9 @@ class PastApplicants:
 
     def forget(self, bits: NDArray[np.uint64]) -> None:
         """Delete applicants for good."""
+        n = self.bits.size + self.rejected_bits.size
         self._keep(~np.isin(self.bits, bits), ~np.isin(self.rejected_bits, bits))
+        self.is_complete &= n == self.bits.size + self.rejected_bits.size
 
     def _keep(self, accepted: NDArray[np.bool_], rejected: NDArray[np.bool_]) -> None:
         self.X, self.outcome = self.X[accepted], self.outcome[accepted]
