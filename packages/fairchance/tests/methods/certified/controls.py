@@ -9,6 +9,7 @@ import numpy as np
 from fairchance import CertifiedClassifier
 from fairchance.methods.certified.engine import ChosenPolicy, Engine
 from fairchance.methods.certified.evidence import RATIO_CAPS
+from fairchance.people.store import NOT_TAKEN
 
 
 class PlugIn(Engine):
@@ -85,3 +86,32 @@ def with_engine(kind):
             return engine
 
     return Controlled
+
+
+class ErasedLeftOut(Engine):
+    """Leaves erased applicants out of the tests, instead of counting them as bad."""
+
+    def _outcomes(self, waiting):
+        outcome = super()._outcomes(waiting)
+        return np.where(waiting.rows < 0, NOT_TAKEN, outcome).astype(np.int8)
+
+
+class VetoedLeftOut(Engine):
+    """Lets the lender bar, after our answer, half of the accepted who turn out to be bad."""
+
+    def _settle(self, waiting):
+        super()._settle(waiting)  # the tests come next
+        bad = np.zeros(waiting.accepted.size, np.bool_)
+        bad[waiting.accepted] = self._outcomes(waiting) == 0
+        vetoed = bad & (np.cumsum(bad) % 2 == 0)
+        for bet in waiting.bets:
+            if bet.positions is not None:
+                bet.positions = bet.positions.beside(waiting.incumbent & ~vetoed, vetoed)
+
+
+class MixtureUnproven(Engine):
+    """Calls a mixture certified although nothing is known of the lender's own policy."""
+
+    @property
+    def incumbent_certified(self):
+        return True
