@@ -772,12 +772,15 @@ class Engine:
         worth, stay = self._choose_beside()
         rejected, notes = self.incumbent_rejected, []
         if rejected:
-            notes.append(Note("incumbent_rejected", {"alpha": self.rules.alpha}))
+            facts = {"alpha": self.rules.alpha, "estimated_fdr": self._incumbent_fdr()}
+            notes.append(Note("incumbent_rejected", facts))
         if best is not None and best[1].kind == "own" and not self.handed_over:
             if rejected or best[0] > worth > -np.inf:
                 notes.append(Note("handover_waits", {"earned": worth, "best": best[0]}))
             best = self._best_certified(beside=True, own=False)
         takes_over = rejected and self.handed_over
+        if takes_over:  # certificates that contain the lender's policy were granted before
+            best = self._best_certified(beside=False)
         if best is not None and best[1].kind == "incumbent" and stay.kind == "union":
             # Without exploration no other policy would ever be tested.
             worth += _PRICE_OF_LEARNING * abs(best[0])
@@ -833,6 +836,12 @@ class Engine:
     def _frozen_rows(self) -> list[LadderRows]:
         """The ladders of the stage without those that a half of the history trained."""
         return [rows for rows in self.stage.ladder_rows if not rows.ladder.from_history]
+
+    def _incumbent_fdr(self) -> float | None:
+        """Return the estimated FDR of the lender's own policy; None if there is no estimate."""
+        unions = [rows for rows in self._frozen_rows if rows.ladder.union]
+        fdr = self.estimates.mistakes(unions[-1], 0)[0] if unions else float("nan")
+        return None if np.isnan(fdr) else fdr
 
     def choose_pilot(self) -> ChosenPolicy:
         """Return the pilot on the newest ladder that does not use the lender's decisions."""
