@@ -11,6 +11,7 @@ from fairchance.errors import InputError
 from fairchance.methods.certified.evidence import Dependence, Wealth, by_person, log_growth, values
 from methods.certified.known_truth import ALPHA, QUICK, rngs, too_many
 from methods.certified.ladders import LEVEL, make_ladder
+from methods.certified.lender import Town, open_program, tell
 
 RUNG, MOST, RUNS = 70, 5, 60
 
@@ -162,6 +163,30 @@ def test_further_applications_get_the_answer_of_the_first(rng):
         copied = [np.sum(p == value) for value in np.unique(p)]
         assert sum(n - 1 for n in copied) >= 4  # four of six repeat an answer
         assert len({(a, q) for a, q in zip(accepted, p, strict=True)}) <= 2
+
+
+@pytest.mark.parametrize("fdr", [0.02, 0.06])
+def test_further_applications_ruin_no_gambler_on_any_ladder(fdr):
+    """Forty applications of one person, bad at last: at most five count, the monitor's too.
+
+    All rankings are tested, not only that of the policy in use; a logarithm of a negative number
+    would be an error.
+    """
+    (rng,), town = rngs(73, 1), Town(lender=(0.8, 0.33)).with_lenders_fdr(fdr)
+    classifier, statuses = open_program(town, rng, n_history=600), []
+    engine = classifier._engines[0]
+    for t in range(10):
+        month, persons = town.draw(300, rng), np.arange(300)
+        if t % 2:
+            persons[:40] = 0
+            month.X[:40], month.bad[:40], month.incumbent[:20] = month.X[0], True, True
+        decided = classifier.decide(month.X, incumbent=month.incumbent, persons=persons)
+        tell(classifier, month, decided)
+        statuses.append(decided.status)
+        assert all(np.isfinite(ladder.wealth.log).all() for ladder in engine.ladders)
+        assert engine.stage.monitor is None or np.isfinite(engine.stage.monitor.log_wealth())
+    assert len(engine.ladders) >= 6
+    assert "certified" in statuses or fdr > 0.02
 
 
 def test_persons_do_not_depend_on_the_order_of_rows(rng):

@@ -190,9 +190,14 @@ class _Persons:
         answer[order] = np.where(turn < most, order, order[first])
         return _Persons(number, answer)
 
+    @property
+    def further(self) -> NDArray[np.bool_]:
+        """Which applications do not count, because the person has applied too often."""
+        return np.asarray(self.answer != np.arange(self.answer.size))
+
     def without_further(self, at: Positions, rows: NDArray[np.intp]) -> Positions:
         """Return positions in which applications that do not count are accepted by no policy."""
-        further = self.answer[rows] != rows
+        further = self.further[rows]
         by_lender = None if at.incumbent is None else at.incumbent & ~further
         return at.beside(by_lender, further)
 
@@ -611,6 +616,9 @@ class CertifiedClassifier(DecidingClassifier):
         t, p, accepted = decided.round, decided.propensity, decided.accepted
         part = np.zeros(len(batch), np.intp)
         records, prepared = [], []
+        barred = batch.barred
+        if again is not None:  # on no ladder do further applications of a person count
+            barred = again.further if barred is None else barred | again.further
         # A strategy or a model may fail, so all of them are asked before anything is recorded.
         for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
             rows = self._rows_of(batch.group, z)
@@ -625,7 +633,7 @@ class CertifiedClassifier(DecidingClassifier):
                 taken,
                 batch.ids[rows],
                 batch.bits[rows],
-                None if batch.barred is None else batch.barred[rows],
+                None if barred is None else barred[rows],
                 None if again is None else again.number[rows],
             )
             at = positions[z]

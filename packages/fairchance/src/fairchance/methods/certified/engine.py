@@ -190,7 +190,8 @@ class WaitingRound:
         Its applicants: features, groups, logged probabilities, and which were accepted. Features
         and groups are empty after ``drop_features``.
     incumbent, barred
-        The lender's own decisions, and whom the lender bars; None if there are none.
+        The lender's own decisions, and whom no policy accepts: applicants whom the lender bars, and
+        further applications of a person; None if there are none.
     ids, rows
         Id of each accepted applicant, and row in the store; empty and −1 for forgotten ones.
     policy
@@ -476,6 +477,7 @@ class Engine:
         """Estimates from the rounds that are in the tests."""
         rounds = self.rows["round"]
         in_tests = (rounds >= self.first_round) & (rounds <= self.settled_round)
+        in_tests &= self.rows["p_sum"] > 0  # 0 if a person's first application was accepted only
         policies = [settled.policy for settled in self.settled]
         return RungEstimates(
             self.rows,
@@ -988,10 +990,12 @@ class Engine:
         rows = slice(self._n_settled(), self._n_settled(waiting.number))
         X, group, here = self.rows.X[rows], self.rows["group"][rows], waiting.rows >= 0
         taken = np.flatnonzero(waiting.accepted)[here]
+        # Further applications of a person have no position in tests, but are outcomes like others.
+        further = waiting.barred is not None and waiting.barred[taken].any()
         located = {
             id(bet.ladder): bet.positions[taken]
             for bet in waiting.bets
-            if bet.positions is not None
+            if bet.positions is not None and not further
         }
         for ladder in [*self.ladders, *(settled.policy.ladder for settled in self.settled)]:
             if id(ladder) not in located:  # frozen later, dropped by a restart, or without a bet
@@ -1130,7 +1134,8 @@ class Engine:
         depend = Dependence(waiting.persons, self.rules.per_person, self.rules.shock)
         if policy.certified and waiting.bets:  # a policy of this stage
             stage.monitor = stage.monitor or DriftMonitor(allowed)
-            stage.monitor.add(outcome[took] != 1, depend[np.flatnonzero(accepted)[took]])
+            counts = took if waiting.barred is None else took & ~waiting.barred[accepted]
+            stage.monitor.add(outcome[counts] != 1, depend[np.flatnonzero(accepted)[counts]])
         counted, bad = accepted.copy(), np.zeros(accepted.size)
         counted[accepted] = took
         if waiting.incumbent is not None and waiting.number >= stage.began:
