@@ -71,9 +71,12 @@ def records_of(results: Results, method: str, at: int) -> dict[Any, list[Certifi
 def _read(kind: type[T], data: dict[str, Any]) -> T:
     """Return a record from plain data, in which unknown numbers are None."""
     values = {one.name: data[one.name] for one in fields(kind)}  # type: ignore[arg-type]
-    group = {"group": values["group"]} if "group" in values else {}
-    unknown = {name: math.nan for name, value in values.items() if value is None}
-    return kind(**(values | unknown | group))
+    unknown = {
+        name: math.nan
+        for name, value in values.items()
+        if value is None and name not in ("group", "n_incumbent")
+    }
+    return kind(**(values | unknown))
 
 
 @dataclass(frozen=True)
