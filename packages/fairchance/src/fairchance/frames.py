@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +29,13 @@ __all__ = [
     "subset",
     "take",
     "to_frame",
+    "two_kinds",
     "with_columns",
     "without_mask",
 ]
 
 ENCODE = "encode them, or give a learner that is a Pipeline with an encoder as its first step"
+CONVERT = "make all of its values numbers, or all text in a dataframe, or leave it out"
 UNNAMED = ("polars", "pyarrow")  # whose names scikit-learn does not read; polars 2 before its 1.9
 
 
@@ -92,6 +95,10 @@ def read_features(X: Any, *, raw: bool, encode: str = ENCODE) -> Features:
         return Features(native, known, backend)
     columns = list(frame.iter_columns())
     text = [str(series.name) for series in columns if not _numeric(series.dtype)]
+    for series in columns:
+        both = two_kinds(series.to_list()) if series.dtype == nw.Object else ""
+        if both:
+            raise InputError(f"the column {series.name!r} holds {both}; {CONVERT}.")
     if text:
         raise InputError(
             f"X has columns that are not numbers: {', '.join(map(repr, text))}; {encode}."
@@ -106,6 +113,22 @@ def read_features(X: Any, *, raw: bool, encode: str = ENCODE) -> Features:
 
 def _numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric() or dtype == nw.Boolean)
+
+
+def two_kinds(values: Iterable[Any]) -> str:
+    """Return what a column of numbers and text holds, as part of a sentence; else nothing.
+
+    Examples
+    --------
+    >>> two_kinds([None, 1, 2.5, "n/a"]), two_kinds(["a", "1"])
+    ("numbers, such as 1, and text, such as 'n/a'", '')
+    """
+    present = [plain(value) for value in values if value is not None]
+    text = next((value for value in present if isinstance(value, str)), None)
+    number = next((value for value in present if isinstance(value, int | float)), None)
+    if text is None or number is None:
+        return ""
+    return f"numbers, such as {number!r}, and text, such as {text!r}"
 
 
 def numeric_columns(frame: Any) -> tuple[str, ...]:

@@ -446,10 +446,23 @@ def test_a_group_that_the_history_lacks_is_counted_and_changes_nothing(name, mod
     assert {one.n_people for one in counts if one.group == "a new one"} == {30}
     assert sum(one.n_accepted for one in counts) == sum(each.accepted.sum() for each in new[1])
     assert new[0].groups_.tolist() == ["A", "B"]
-    with pytest.raises(InputError):
-        new[0].decide(np.zeros((2, new[0].n_features_in_)), sensitive_features=["A", None])
     with pytest.raises(InputError, match="'a new one'"):
         run(kind, options | {"group_mode": "aware"}, of_batches=with_newcomers)
+
+
+@pytest.mark.parametrize("kind", [PartialFeedbackClassifier, CertifiedClassifier])
+def test_applicants_without_a_group_are_decided_unless_groups_decide(kind):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y, sex = X[:, 0] > -0.5, np.array(["f", "m", "f", None] * 50, object)
+    for mode in ("blind", "audit"):
+        classifier = kind(group_mode=mode, random_state=0).fit(X, y, sensitive_features=sex)
+        classifier.decide(X[:40], sensitive_features=sex[:40])
+        counted = {one.group: one.n_people for one in classifier.group_counts_}
+        assert counted == {"f": 20, "m": 10, "not stated": 10}
+    with pytest.raises(InputError, match="missing"):
+        kind().fit(X, y, sensitive_features=sex)
+    with pytest.raises(InputError, match="missing"):  # of numbers, no text can be a further one
+        kind(group_mode="audit").fit(X, y, sensitive_features=np.where(y, 1.0, np.nan))
 
 
 @pytest.mark.parametrize("mode", ["blind", "audit"])

@@ -250,7 +250,7 @@ def test_categories_that_are_numbers_have_the_same_names_with_and_without_gaps()
         (pl.DataFrame({"x": [[1], [2]]}), r"'x'.*List\(Int64\)"),
         (pl.DataFrame({"x": [{"a": 1}]}), r"'x'.*Struct"),
         (pd.DataFrame({"x": [{"a": 1}, None]}), r"'x'.*\{'a': 1\}"),
-        (pd.DataFrame({"x": ["a", 1]}), r"'x'.*'a'.*1"),
+        (pd.DataFrame({"x": ["a", 1]}), r"'x'.*1.*'a'"),
         (pd.DataFrame({"x": [None, None]}), "'x'"),
         (pd.DataFrame(index=range(3)), "X"),
     ],

@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from fairchance import PartialFeedbackClassifier
+from fairchance import CertifiedClassifier, PartialFeedbackClassifier
 from fairchance.core.decisions import Decisions
 from fairchance.errors import InputError
 from fairchance.methods.estimator import check_ramp
@@ -123,3 +123,12 @@ def test_decisions_show_what_was_given():
     more = Decisions(np.arange(2), yes, yes, yes * 0.5, yes * 1.0, 1, incumbent=yes, barred=~yes)
     assert more.columns()["incumbent"].tolist() == [True, True]
     assert more.columns()["barred"].tolist() == [False, False]
+
+
+@pytest.mark.parametrize("kind", [PartialFeedbackClassifier, CertifiedClassifier])
+@pytest.mark.parametrize("as_table", [np.asarray, pd.DataFrame], ids=["numpy", "pandas"])
+def test_numbers_and_text_in_one_column(kind, as_table):
+    values = np.array([[1.0, 2.5], [2.0, "n/a"], [3.0, 4]] * 20, object)
+    with pytest.raises(InputError, match=r"column 1 .*2\.5.*'n/a'.*numbers") as error:
+        kind().fit(as_table(values), [0, 1, 1] * 20)
+    one_full_stop(error)

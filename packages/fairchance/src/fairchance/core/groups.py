@@ -18,9 +18,10 @@ from fairchance.core.saved import saved
 from fairchance.errors import InputError
 from fairchance.frames import as_array, column, is_missing, plain
 
-__all__ = ["Attributes", "of_each_attribute"]
+__all__ = ["NOT_STATED", "Attributes", "of_each_attribute"]
 
 Codes = NDArray[np.intp]
+NOT_STATED = "not stated"  # the group of applicants without one, if groups do not decide
 _NAME = "sensitive_features"
 _SHOWN = 12  # groups listed in a message
 
@@ -54,9 +55,14 @@ class Attributes:
     level_of: Codes
 
     @staticmethod
-    def of(sensitive_features: Any, n: int) -> tuple[Attributes, Codes]:
-        """Read the attributes of all applicants; return them with each applicant's code."""
-        names, columns = _columns(sensitive_features, n)
+    def of(
+        sensitive_features: Any, n: int, *, not_stated: bool = False
+    ) -> tuple[Attributes, Codes]:
+        """Read the attributes of all applicants; return them with each applicant's code.
+
+        With ``not_stated``, a missing text is ``NOT_STATED`` instead of an error.
+        """
+        names, columns = _columns(sensitive_features, n, not_stated=not_stated)
         values, levels = [], []
         for raw in columns:
             _check_present(raw)
@@ -111,7 +117,8 @@ class Attributes:
         """Return the codes of applicants.
 
         If a combination of values is unknown, this raises, or with ``extend`` returns attributes
-        that have it too, with a code after those of the known ones.
+        that have it too, with a code after those of the known ones; a missing text is then
+        ``NOT_STATED``.
 
         Examples
         --------
@@ -120,7 +127,7 @@ class Attributes:
         >>> more.labels.tolist(), codes.tolist()
         (['f', 'm', 'd', 'x'], [3, 0, 2, 3])
         """
-        names, columns = _columns(sensitive_features, n)
+        names, columns = _columns(sensitive_features, n, not_stated=extend)
         self._check_same_columns(names, len(columns))
         keys, known = np.zeros(n, np.intp), np.zeros(self.n_groups, np.intp)
         strange = np.zeros(n, np.bool_)
@@ -140,7 +147,7 @@ class Attributes:
         if not extend:
             self._refuse(columns, int(np.flatnonzero(strange)[0]))
         more = self._extended([raw[strange] for raw in columns])
-        return more, more.read(sensitive_features, n)[1]
+        return more, more.read(sensitive_features, n, extend=True)[1]
 
     def _extended(self, columns: list[NDArray[Any]]) -> Attributes:
         """Return these attributes with the combinations of some applicants."""
@@ -195,8 +202,25 @@ def of_each_attribute(sensitive_features: Any, n: int) -> list[tuple[str, NDArra
     return [(title, values, level[codes]) for title, values, level in of_each]
 
 
-def _columns(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | None, list[NDArray[Any]]]:
+def _columns(
+    sensitive_features: Any, n: int, *, not_stated: bool
+) -> tuple[tuple[str, ...] | None, list[NDArray[Any]]]:
     """Return the columns of a frame, series, array or list, with their names if they have any."""
+    names, columns = _given_columns(sensitive_features, n)
+    return names, [_stated(values) for values in columns] if not_stated else columns
+
+
+def _stated(values: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of text with a word for missing values; numbers as they are."""
+    missing = is_missing(values) if values.dtype.kind == "O" else np.zeros(1, np.bool_)
+    if not missing.any() or not all(isinstance(value, str) for value in values[~missing]):
+        return values
+    return np.where(missing, NOT_STATED, values)
+
+
+def _given_columns(
+    sensitive_features: Any, n: int
+) -> tuple[tuple[str, ...] | None, list[NDArray[Any]]]:
     try:
         native = nw.from_native(
             sensitive_features, allow_series=True, eager_only=True, pass_through=True

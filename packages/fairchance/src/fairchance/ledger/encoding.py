@@ -309,9 +309,14 @@ class RecordedReasons(Sequence[list[tuple[str, float]] | None]):
         return None if reasons is None else decode(reasons, self._names)
 
 
-def encode_groups(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | None, list[str]]:
-    """Return the names of the protected attributes, and each applicant's values as JSON."""
-    attributes, codes = Attributes.of(sensitive_features, n)
+def encode_groups(
+    sensitive_features: Any, n: int, *, not_stated: bool = False
+) -> tuple[tuple[str, ...] | None, list[str]]:
+    """Return the names of the protected attributes, and each applicant's values as JSON.
+
+    With ``not_stated``, applicants without a group form one of their own.
+    """
+    attributes, codes = Attributes.of(sensitive_features, n, not_stated=not_stated)
     texts = _group_texts(attributes)
     return attributes.names, [texts[code] for code in codes.tolist()]
 

@@ -1249,7 +1249,10 @@ def _first_facts(
     n, groups = len(encoded), given["sensitive_features"]
     new_ids = _new_ids(given["ids"], n)
     ids = np.arange(n) if new_ids is None else new_ids
-    names, values = (None, None) if groups is None else encode_groups(groups, n)
+    mode = getattr(classifier, "group_mode", "aware")
+    names, values = None, None
+    if groups is not None:
+        names, values = encode_groups(groups, n, not_stated=mode != "aware")
     past = kept_past(classifier, past_policy)
     known = {} if past_policy is None else {"past_policy": past_policy}
     classifier.fit(encoded.X, y, **given, **known)
@@ -1257,7 +1260,7 @@ def _first_facts(
     header = {
         "classifier": type(classifier).__name__,
         "settings": {key: repr(value) for key, value in classifier.get_params(deep=False).items()},
-        "group_mode": getattr(classifier, "group_mode", "aware"),
+        "group_mode": mode,
         "columns": asdict(columns),
         "group_names": names,
         "has_groups": values is not None,

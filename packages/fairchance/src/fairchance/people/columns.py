@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
-from fairchance.frames import is_frame, is_missing, plain
+from fairchance.frames import CONVERT, is_frame, is_missing, plain, two_kinds
 from fairchance.words.columns import left_out_words
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "as_missing_values",
     "days",
     "looks_like_identifier",
+    "role_by_looks",
     "without_words",
 ]
 
@@ -48,6 +50,25 @@ SEVERAL = 5  # applicants with a value, from which on it belongs to none of them
 _ENOUGH = 20  # applicants before a column is judged by its distinct values
 _FILLED = 1.1  # numbers that count applicants leave few gaps
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")  # in microseconds
+# What a column is by the words of its name, such as sex_code, maritalStatus or date_of_birth: one
+# that the law may protect, or the time of the application.
+_PROTECTED_NAMES = re.compile(
+    r"age|birth|birth(date|day|year)|citizen(ship)?|disab(ility|led)|dob|ethnic(ity)?|foreign|gender"
+    r"|marital|marriage|married|nationality|native|origin|pregnan(cy|t)|rac(e|ial)|religio(n|us)|sex"
+    r"|veteran"
+)
+_TIME_NAMES = re.compile(r"date|datetime|timestamp")
+_TIME_WHOLE_NAMES = re.compile(
+    r"(applied|created|submitted)( at| on)?|application (month|time|year)"
+)
+# Words of values, by attribute: two values of a column must have one, and half of all.
+_PROTECTED_VALUES = (
+    re.compile(r"f|female|m|male|man|men|woman|women"),
+    re.compile(r"african|asian|black|caucasian|hispanic|latin[ao]|white"),
+    re.compile(r"divorced|married|separated|single|unmarried|widow(ed)?"),
+    re.compile(r"atheist|buddhist|catholic|christian|hindu|jewish|muslim|protestant|sikh"),
+)
+_MOST_VALUES = 50  # a text with more is no protected attribute that values could tell
 _WORDS = {
     "number": "numbers",
     "flag": "truth values",
@@ -424,6 +445,41 @@ def looks_like_identifier(values: Any) -> bool:
     return whole and float(np.ptp(numbers)) + 1 <= _FILLED * numbers.size
 
 
+def role_by_looks(name: str, kind: str, values: Iterable[Any] = ()) -> str:
+    """Return what a column looks like: ``"protected"``, ``"applied"`` (when), or empty.
+
+    ``values`` are the different values of a text. Names count by their words, in any spelling.
+
+    Examples
+    --------
+    >>> [role_by_looks(name, "number") for name in ("applicantAge", "SEX_CODE", "mortgage")]
+    ['protected', 'protected', '']
+    >>> role_by_looks("x3", "text", ["White", "Black or African American", "Other"])
+    'protected'
+    >>> role_by_looks("since", "date"), role_by_looks("application_date", "text")
+    ('applied', 'applied')
+    """
+    words = _words_of(name)
+    if any(map(_PROTECTED_NAMES.fullmatch, words)) or _are_protected(values):
+        return "protected"
+    is_time = any(map(_TIME_NAMES.fullmatch, words)) or _TIME_WHOLE_NAMES.fullmatch(" ".join(words))
+    return "applied" if kind == "date" or is_time else ""
+
+
+def _words_of(text: str) -> list[str]:
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", text)]
+
+
+def _are_protected(values: Iterable[Any]) -> bool:
+    of_value = [_words_of(str(value)) for value in values]
+    if len(of_value) > _MOST_VALUES:
+        return False
+    return any(
+        sum(any(map(known.fullmatch, words)) for words in of_value) >= max(2, len(of_value) / 2)
+        for known in _PROTECTED_VALUES
+    )
+
+
 def _kept(columns: list[TableColumn]) -> tuple[TableColumn, ...]:
     if all(column.kind == "left out" for column in columns):
         why = "; ".join(f"{column.name!r} {left_out_words(column.why)}" for column in columns)
@@ -554,6 +610,9 @@ def _read_objects(
     kinds = (kind for kind, type_ in _TYPES if all(isinstance(value, type_) for value in present))
     kind = next(kinds, None)
     if kind is None:
+        both = two_kinds(present)
+        if both:
+            raise InputError(f"the column {name!r} holds {both}; {CONVERT}.")
         others = [value for value in present if type(value) is not type(present[0])]
         raise InputError(
             f"the column {name!r} holds {' and '.join(map(repr, present[:1] + others[:1]))}; "

@@ -19,6 +19,7 @@ from fairchance.core.saved import saved
 from fairchance.core.strategies import Columns
 from fairchance.errors import InputError, LearningWarning
 from fairchance.frames import (
+    CONVERT,
     ENCODE,
     UNNAMED,
     Features,
@@ -31,6 +32,7 @@ from fairchance.frames import (
     plain,
     read_features,
     take,
+    two_kinds,
     with_columns,
 )
 from fairchance.people.columns import Expansion, TableColumns
@@ -114,6 +116,27 @@ def read_flags(values: Any, n: int, name: str) -> NDArray[np.bool_]:
             f"{np.argmax(strange)}; correct it."
         )
     return array.astype(np.bool_)
+
+
+def _numbers(X: Any, estimator: Any, least: int) -> NDArray[Any]:
+    """Return an array of at least so many rows as floats."""
+    try:
+        array: NDArray[Any] = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_all_finite=False,
+            ensure_min_samples=least,
+            estimator=estimator,
+        )
+    except ValueError:
+        objects = X if isinstance(X, np.ndarray) and X.dtype.kind == "O" else np.empty(0)
+        for at, values in enumerate(objects.T if objects.ndim == 2 else ()):
+            both = two_kinds(values.tolist())
+            if both:
+                raise InputError(f"the column {at} of X holds {both}; {CONVERT}.") from None
+        raise
+    return array
 
 
 def good_outcome(labels: list[Any], pos_label: Any) -> Any:
@@ -413,14 +436,7 @@ class Intake:
             features = read_features(X, raw=self.raw, encode=encode)
         array = features.X
         if not ((self.raw or self.encodes) and backend != "numpy"):
-            array = check_array(
-                array,
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_all_finite=False,
-                ensure_min_samples=1 if reset else 0,
-                estimator=estimator,
-            )
+            array = _numbers(array, estimator, least=1 if reset else 0)
         if reset:
             self.names = features.names
         self._record_columns(estimator, X, array, features, reset)
@@ -658,7 +674,8 @@ class Intake:
         self.groups = self.sensitive = None
         if sensitive_features is None:
             return one_group(n)
-        self.sensitive, codes = Attributes.of(sensitive_features, n)
+        aware = self.group_mode == "aware"
+        self.sensitive, codes = Attributes.of(sensitive_features, n, not_stated=not aware)
         self.groups = self.sensitive.labels
         members = np.bincount(codes)
         if np.any(members == 1):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,8 @@ class Unlike:
         Whether the difference is beyond the threshold ``stop``.
     low, high
         The range, for ``"outside"``.
+    moves
+        True for ``"outside"`` if the last round was outside too, as in a column of dates.
     """
 
     column: str | int
@@ -110,6 +112,7 @@ class Unlike:
     stops: bool
     low: Any = None
     high: Any = None
+    moves: bool | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data, without the fields that do not apply."""
@@ -304,7 +307,11 @@ class Likeness:
             if size > checks.warn:
                 again = recent is not None and n / of <= recent + checks.warn
                 stops = size > checks.stop and not again
-                yield Unlike(column.name, code, n, of, usual, "history", stops, *bounds)
+                one = Unlike(column.name, code, n, of, usual, "history", stops, *bounds)
+                outside = code == "outside" and recent is not None
+                if outside and excess(*before, usual, past[1]) > checks.warn:
+                    one = replace(one, moves=True)
+                yield one
             elif recent is not None and excess(n, of, recent, before[1]) > checks.warn:
                 yield Unlike(column.name, code, n, of, recent, "last round", False, *bounds)
 

@@ -24,17 +24,22 @@ def unlike_words(one: Unlike) -> str:
     """
     name = repr(one.column) if isinstance(one.column, str) else f"column {one.column}"
     what, hint = {
-        "missing": (f"have no value in {name}", "is the column filled in"),
-        "unseen": (f"have a text in {name} that is new or rare", "is it another coding"),
-        "group": (f"have a group in {name} that is new", "is it another coding"),
+        "missing": (f"have no value in {name}", "is the column filled in?"),
+        "unseen": (f"have a text in {name} that is new or rare", "is it another coding?"),
+        "group": (f"have a group in {name} that is new", "is it another coding?"),
         "outside": (
             f"are outside {_bound(one.low)} to {_bound(one.high)} in {name}",
-            "is it another unit or decimal mark",
+            "is it another unit or decimal mark, or does it move with time?",
         ),
     }[one.code]
+    if one.moves:
+        hint = (
+            "as in the last round: if it moves with time, it is no feature, so name it as applied "
+            "or in ignore of [columns] in a new program."
+        )
     return (
         f"{one.n:,} of {one.of:,} applicants {what} ({percent(one.usual)} in the {one.since}); "
-        f"{hint}?"
+        f"{hint}"
     )
 
 

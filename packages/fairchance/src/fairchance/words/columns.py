@@ -8,6 +8,8 @@ _LEFT_OUT = {
     "empty": "is empty in every row",
     "identifier": "looks like an identifier or free text",
     "unreadable": "holds no numbers, dates or text",
+    "protected": "looks like a protected attribute",
+    "applied": "looks like the time of the application",
 }
 
 
