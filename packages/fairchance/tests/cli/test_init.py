@@ -65,7 +65,7 @@ def applicants(n, seed=0, *, region=False, first=0):
     """Return applicants of a lender and their outcomes."""
     rng = np.random.default_rng(seed)
     income, debt = rng.lognormal(10, 0.5, n).round(2), rng.uniform(0, 20_000, n).round()
-    age = rng.integers(18, 80, n)
+    years = rng.integers(18, 80, n)
     where = rng.choice(["north", "south", "east"], n)
     logit = 2 * (np.log(income) - 10) - debt / 8000 + 1.2 + (where == "north")
     good = rng.random(n) < 1 / (1 + np.exp(-logit))
@@ -73,7 +73,7 @@ def applicants(n, seed=0, *, region=False, first=0):
         "id": [f"{i:05d}" for i in range(first, first + n)],
         "income": income,
         "debt": debt,
-        "age": age,
+        "years": years,
         "sex": np.where(rng.random(n) < 0.4, "f", "m"),
     }
     if region:
@@ -141,15 +141,15 @@ def test_example_takes_any_columns():
     table = table.append_column("since", pa.array(since))
     table = table.append_column("name", pa.array([f"Ada {at}" for at in range(300)]))
     table = table.append_column("row", pa.array(range(300)))
-    result = init(shipped_example(), write(table))
+    named = shipped_example().replace('# applied = "applied"', 'applied = "since"')
+    result = init(named, write(table))
     assert result["accepted"] == taken.sum()
     assert [(found["column"], found["kind"]) for found in result["features"]] == [
         ("income", "number"),
         ("debt", "number"),
-        ("age", "number"),
+        ("years", "number"),
         ("region", "text"),
         ("owner", "true/false"),
-        ("since", "date"),
     ]
     assert result["left_out"] == {"name": "identifier", "row": "identifier"}
 
@@ -166,7 +166,8 @@ def test_columns_of_all_kinds_are_decided_exported_and_verified(config):
         )
 
     with_kinds(300, 0).to_csv("history.csv", index=False)
-    init(config)
+    used = ["income", "debt", "since", "owner", "region", "postcode"]
+    init(config.replace("[columns]", f"[columns]\nfeatures = {used}"))
     new = with_kinds(60, 1000).drop(columns="outcome")
     new.loc[3, "since"], new.loc[4, "owner"] = "next week", "perhaps"
     new.to_csv("applicants.csv", index=False)
@@ -205,14 +206,14 @@ def test_program_of_the_example():
         "causes": [],
         "features": [
             {"column": name, "kind": "number", "values": ends(table[name]), "missing": 0}
-            for name in ("income", "debt", "age")
+            for name in ("income", "debt", "years")
         ],
         "left_out": {},
         "groups": ["sex"],
         "notes": [],
     }
     program = Program.open(URL)
-    assert program.about == read_config("program.toml").about(("income", "debt", "age"))
+    assert program.about == read_config("program.toml").about(("income", "debt", "years"))
     assert program.classifier.groups_.tolist() == ["f", "m"]
     with program.ledger.reading("main") as reader:
         standing = reader.standing(table["id"].to_pylist())
@@ -272,8 +273,11 @@ def test_program_of_every_option_in_the_example(key, line):
     tables = tomllib.loads(config)
     assert any(key in table for table in tables.values())
     table, taken = history(120, region=key == "text", seed=3)
-    if key == "accepted":
+    if line.startswith('accepted = "'):
         table = table.append_column("accepted", pa.array(np.where(taken, "yes", "no")))
+    if key in ("applied", "ignore"):
+        name = "race" if key == "ignore" else key
+        table = table.append_column(name, pa.array(np.arange(120) % 7))
     result = init(config, write(table))
     assert (result["people"], result["accepted"]) == (120, int(taken.sum()))
     kind = tables["classifier"]["kind"]
@@ -295,7 +299,7 @@ def test_text_columns_are_used_stored_and_verified(learner):
     for t in range(3):
         table, good, _ = applicants(150, 10 + t, region=True, first=1000 * (t + 1))
         names = [*table["region"].to_pylist()[:-1], "west"]
-        X = table.select(["income", "debt", "age"]).append_column("region", pa.array(names))
+        X = table.select(["income", "debt", "years"]).append_column("region", pa.array(names))
         program = Program.open(URL)
         decided = program.decide(
             X, sensitive_features=table.select(["sex"]), ids=np.array(table["id"].to_pylist())
@@ -314,26 +318,26 @@ def with_config(config, line):
     return config.replace("[columns]", f"[columns]\n{line}  #")
 
 
-GAPS = ("age", "region")
+GAPS = ("years", "region")
 
 
 @pytest.mark.parametrize(
     ("line", "n_refused", "may_be_missing"),
     [
         ("", 0, list(GAPS)),
-        ('missing = "anywhere"', 0, ["income", "debt", "age", "region"]),
+        ('missing = "anywhere"', 0, ["income", "debt", "years", "region"]),
         ('missing = "refuse"', 40, []),
     ],
 )
 def test_gaps_in_the_history(line, n_refused, may_be_missing):
     table, _ = history(200, region=True)
-    age = [None if i % 10 == 0 else value for i, value in enumerate(table["age"].to_pylist())]
+    years = [None if i % 10 == 0 else value for i, value in enumerate(table["years"].to_pylist())]
     region = [None if i % 10 == 1 else value for i, value in enumerate(table["region"].to_pylist())]
-    table = table.set_column(3, "age", pa.array(age)).set_column(5, "region", pa.array(region))
+    table = table.set_column(3, "years", pa.array(years)).set_column(5, "region", pa.array(region))
     report = init(with_config(PARTIAL, line), write(table))
     assert (report["people"], report["refused"]) == (200 - n_refused, n_refused)
     missing = {found["column"]: found["missing"] for found in report["features"]}
-    assert missing == {"income": 0, "debt": 0, "age": 20, "region": 20}
+    assert missing == {"income": 0, "debt": 0, "years": 20, "region": 20}
     program = Program.open(URL)
     assert program.about["missing"] == may_be_missing
     if n_refused:
@@ -361,10 +365,12 @@ def test_gaps_in_the_history(line, n_refused, may_be_missing):
 def test_named_values_are_missing():
     """A number and a word in columns of numbers and text, in the history and in a batch."""
     table, _ = history(200, region=True)
-    age = ["?" if i % 10 == 0 else str(value) for i, value in enumerate(table["age"].to_pylist())]
+    years = [
+        "?" if i % 10 == 0 else str(value) for i, value in enumerate(table["years"].to_pylist())
+    ]
     debt = [-9 if i % 10 == 1 else value for i, value in enumerate(table["debt"].to_pylist())]
     region = ["?" if i % 10 == 2 else value for i, value in enumerate(table["region"].to_pylist())]
-    for name, values in (("age", age), ("debt", debt), ("region", region)):
+    for name, values in (("years", years), ("debt", debt), ("region", region)):
         place = table.column_names.index(name)
         table = table.set_column(place, name, pa.array(values))
     result = init(with_config(PARTIAL, 'missing_values = ["?", -9]'), write(table))
@@ -372,25 +378,27 @@ def test_named_values_are_missing():
     found = {found.pop("column"): found for found in result["features"]}
     assert {name: one["missing"] for name, one in found.items()} == {
         "income": 0,
-        **dict.fromkeys(("debt", "age", "region"), 20),
+        **dict.fromkeys(("debt", "years", "region"), 20),
     }
-    assert found["age"]["kind"] == "number"
+    assert found["years"]["kind"] == "number"
     assert found["region"]["values"].startswith("3: ")
-    new = applicants(3, 7, region=True, first=900)[0].to_pandas().astype({"age": object})
-    new.loc[0, "age"], new.loc[1, "debt"], new.loc[2, "region"] = "?", -9, " ?"
+    new = applicants(3, 7, region=True, first=900)[0].to_pandas().astype({"years": object})
+    new.loc[0, "years"], new.loc[1, "debt"], new.loc[2, "region"] = "?", -9, " ?"
     new.to_csv("applicants.csv", index=False)
     words = ("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", URL)
     assert done(*words)["people"] == 3
     done("export", "--features", "-o", "decided.csv", "--ledger", URL)
-    decided = pd.read_csv("decided.csv")[["feature.age", "feature.debt", "feature.region"]]
+    decided = pd.read_csv("decided.csv")[["feature.years", "feature.debt", "feature.region"]]
     assert (decided.isna().to_numpy() == np.eye(3, dtype=bool)).all()
 
 
 def test_what_init_prints(golden):
     """Words in a column of numbers, mostly bad outcomes, no patience and no maturity."""
     table = of_outcomes(20, 80)
-    age = ["?" if i % 10 == 0 else str(value) for i, value in enumerate(table["age"].to_pylist())]
-    write(table.set_column(3, "age", pa.array(age)))
+    years = [
+        "?" if i % 10 == 0 else str(value) for i, value in enumerate(table["years"].to_pylist())
+    ]
+    write(table.set_column(3, "years", pa.array(years)))
     config = re.sub(r"^(patience|maturity) = .*$", "", example_config(), flags=re.MULTILINE)
     notes = init(config, "history.csv", "--check")["notes"]
     codes = ["mostly_bad", "missing_value", "no_patience", "final_at_once"]
@@ -415,12 +423,12 @@ def test_printed_summary():
     call("--example", "-o", "program.toml")
     result = call("--ledger", URL, "--config", "program.toml", "history.csv", "--by", "Ada")
     assert result.exit_code == 0, result.stderr
-    wide = max(len(ends(table[name])) for name in ("income", "debt", "age"))
+    wide = max(len(ends(table[name])) for name in ("income", "debt", "years"))
     assert result.stdout.splitlines()[2:7] == [
         f"Feature  Kind    {'Values':{wide}}  Missing",
         *(
             f"{name:7}  number  {ends(table[name]):{wide}}        –"
-            for name in ("income", "debt", "age")
+            for name in ("income", "debt", "years")
         ),
         "Groups: sex",
     ]
@@ -435,7 +443,7 @@ CHECKED = PARTIAL.replace('good = ["repaid", 1]', 'good = ["repaid", "closed"]')
 def test_check_says_what_would_be_recorded_and_records_nothing(tmp_path):
     table = history(300, region=True)[0]
     sex = table["sex"].to_pylist()
-    table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
+    table = table.set_column(3, "years", pa.array([None, *table["years"].to_pylist()[1:]]))
     table = table.append_column("phone", pa.nulls(300, pa.string()))
     write(table.set_column(4, "sex", pa.array([None, *sex[1:]])))
     (tmp_path / "program.toml").write_text(CHECKED)
@@ -458,7 +466,7 @@ def test_check_says_what_would_be_recorded_and_records_nothing(tmp_path):
     assert checked["people_of_group"] == {
         "sex": {value: sex[1:].count(value) for value in ("f", "m")}
     }
-    assert checked["needed"] == ["id", "sex", "income", "debt", "age", "region"]
+    assert checked["needed"] == ["id", "sex", "income", "debt", "years", "region"]
     assert checked["settings"]["kind"] == "partial-feedback"
     result = init(CHECKED, "history.csv", "--check", code=2)  # the ledger has that program now
     assert result["error"]["option"] == "--program"
@@ -540,7 +548,7 @@ def test_parquet_file_written_by_pandas():
     pq.write_table(table, "history.parquet")
     result = init(example_config(), "history.parquet")
     assert (result["accepted"], result["good"]) == (int(taken.sum()), outcome.count(1.0))
-    assert features(result) == ["income", "debt", "age"]
+    assert features(result) == ["income", "debt", "years"]
     with SqlLedger(URL).reading("main") as reader:
         assert reader.standing(["0", "199"]).persons.tolist() == [0, 199]
 
@@ -551,7 +559,7 @@ def test_history_without_accepted_applicants():
     result = init(example_config(), write(table))
     assert (result["people"], result["accepted"]) == (100, 0)
     assert result["notes"][0]["code"] == "learning"
-    assert features(result) == ["income", "debt", "age"]
+    assert features(result) == ["income", "debt", "years"]
 
 
 @pytest.mark.parametrize(
@@ -622,7 +630,7 @@ def test_rows_with_contradictory_past_are_refused():
 
 def test_strict_stops_at_the_first_refused_row(tmp_path):
     table, _ = history(100)
-    table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
+    table = table.set_column(3, "years", pa.array([None, *table["years"].to_pylist()[1:]]))
     config = with_config(example_config(), 'missing = "refuse"')
     result = init(config, write(table), "--strict", code=2)
     assert "row 1 (id '00000')" in result["error"]["message"]
@@ -740,7 +748,7 @@ def test_outcomes_of_rejected_applicants_are_not_read(word):
     for key in ("people", "accepted", "good", "bad", "features"):
         assert result[key] == plain[key]
     assert result["people"] == 300
-    applicants = history(120, seed=5)[0].select(["income", "debt", "age"])
+    applicants = history(120, seed=5)[0].select(["income", "debt", "years"])
     sex = history(120, seed=5)[0]["sex"]
     batches = [
         Program.open(URL, name).decide(

@@ -39,7 +39,7 @@ def earners(n, start=0):
         {
             "id": [f"a{start + at:05d}" for at in range(n)],
             "income": income,
-            "age": rng.integers(18, 70, n),
+            "years": rng.integers(18, 70, n),
             "sex": rng.choice(["f", "m"], n),
             "region": rng.choice(["north", "south"], n),
             "outcome": np.where(good, "repaid", "default"),
@@ -82,9 +82,9 @@ def with_points(income):
     return income.where(income < 1000, income / 1000)
 
 
-def without_age(age):
+def without_age(years):
     """Return ages that are missing for all applicants, as in a file with an empty column."""
-    return age.astype(float) * np.nan
+    return years.astype(float) * np.nan
 
 
 def test_usual_batch_gives_no_warning(income_lender):
@@ -128,13 +128,13 @@ def test_confirmation_is_recorded_and_later_batches_like_it_are_only_reported(in
     send()
     assert done(*words, "april", "--unlike-history")["unlike"] == []  # nothing was unlike
     assert "unlike" not in entries(income_lender, "batch")[0].says
-    send(start=2000, income=in_cents, age=lambda age: 12 * age.where(age < 25, age + 60))
+    send(start=2000, income=in_cents, years=lambda years: 12 * years.where(years < 25, years + 60))
     output = call(*words, "may", "--unlike-history", "--by", "credit desk").stdout
     assert "Decided anyway (--unlike-history)" in output
     _, entry = entries(income_lender, "batch")
     kept = entry.says["unlike"]
     assert entry.by == "credit desk"
-    assert [(row["column"], row["stops"]) for row in kept] == [("income", True), ("age", True)]
+    assert [(row["column"], row["stops"]) for row in kept] == [("income", True), ("years", True)]
     assert done(*words, "may")["unlike"] == kept  # from the ledger
     assert "Decided anyway (--unlike-history)" in call(*words, "may").stdout
 
@@ -175,10 +175,10 @@ def test_thousands_separators_read_as_decimals_stop_a_batch(income_lender):
 
 
 def test_two_wrong_columns_are_both_named_in_text_and_json(income_lender):
-    send(income=in_cents, age=lambda age: 12 * age.where(age < 25, age + 60))
+    send(income=in_cents, years=lambda years: 12 * years.where(years < 25, years + 60))
     result = str(done("decide", "applicants.csv", "-o", "decisions.csv", code=2))
     assert "in 'income'" in result
-    assert "in 'age'" in result
+    assert "in 'years'" in result
 
 
 def test_some_applicants_out_of_range_are_recorded_reported_and_decided(income_lender):
@@ -194,16 +194,16 @@ def test_some_applicants_out_of_range_are_recorded_reported_and_decided(income_l
 def test_a_column_that_went_blank_stops_a_batch_unless_checks_are_off(
     tmp_path, monkeypatch, checks
 ):
-    """700 applicants without an age, which an eighth of the history lacked, were decided."""
+    """700 applicants without an years, which an eighth of the history lacked, were decided."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FAIRCHANCE_LEDGER", url := f"sqlite:///{tmp_path}/lender.db")
     past = earners(1000)
-    past.loc[::8, "age"] = np.nan
+    past.loc[::8, "years"] = np.nan
     past.loc[past["income"] < 1200, "outcome"] = ""
     past.to_csv("history.csv", index=False)
     Path("program.toml").write_text(PROGRAM + checks)
     done("init", "--config", "program.toml", "history.csv")
-    send(700, age=without_age)
+    send(700, years=without_age)
     words = ("decide", "applicants.csv", "-o", "decisions.csv")
     program = Program.open(url)
     if not checks:

@@ -52,7 +52,7 @@ def test_history_without_changes(loans, file):
     result = done("plan", "--history", file, *ACCEPTED, *FEW)
     found = result["history"]
     features = [column["column"] for column in found.pop("features")]
-    assert features == ["income", "debt", "amount", "since", "town"]
+    assert features == ["income", "debt", "amount", "town"]
     n, n_good = loans["approved"].sum(), (loans["outcome"] == "repaid").sum()
     assert found == {
         "people": 300,
@@ -68,6 +68,7 @@ def test_history_without_changes(loans, file):
             "row": "identifier",
             "id": "identifier",
             "account_id": "identifier",
+            "since": "applied",
         },
         "people_drawn": 150 * 3,
     }

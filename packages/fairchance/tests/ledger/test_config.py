@@ -89,9 +89,9 @@ def test_a_currency_is_stored(read, currency):
 def test_about_of_a_program(read):
     config = read(
         columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]\nmissing_values = ["?", -9]\n'
-        'incumbent = "taken"\nbarred = "minor"',
+        'incumbent = "taken"\nbarred = "minor"\napplied = "when"\nignore = ["race"]',
         outcomes='withdrawn = ["left", 9]\nnot_taken = "off"\nnot_taken_within = "2 rounds"',
-        rest="[retention]\nmonths = 12",
+        rest='[retention]\nmonths = 12\n[decisions]\naccepted = "A"\nrejected = ["D", 2]',
     )
     about = config.about(("x", "zip"), ("zip",))
     assert about == {
@@ -103,6 +103,7 @@ def test_about_of_a_program(read):
             "features": ["x", "zip"],
             "incumbent": "taken",
             "barred": "minor",
+            "applied": "when",
         },
         "outcomes": {
             "good": ["yes"],
@@ -115,10 +116,12 @@ def test_about_of_a_program(read):
         "missing": ["zip"],
         "missing_values": ["?", "-9"],
         "retention_months": 12,
+        "decisions": {"accepted": ["A"], "rejected": ["D", "2"]},
     }
-    roles = Roles("id", "paid", "taken", ("sex",), ("x", "zip"), "taken", "minor")
+    roles = Roles("id", "paid", "taken", ("sex",), ("x", "zip"), "taken", "minor", "when")
     assert Roles.read(about) == roles
-    assert config.features(["id", "paid", "x", "zip", "minor", "taken"]) == ("x", "zip")
+    columns = ["id", "paid", "x", "zip", "minor", "taken", "when", "race"]
+    assert config.features(columns) == ("x", "zip")
     assert Labels.read(about) == config.labels
     assert Roles.read({}) is None
     assert Labels.read({}) is None
@@ -238,6 +241,10 @@ def test_missing_values(read):
         ({"outcomes": 'not_taken = "a"\nnot_taken_within = "2 weeks"'}, ["'2 weeks'"]),
         ({"columns": 'incumbent = "paid"'}, ["[columns]", "'paid'"]),
         ({"columns": 'barred = "d"\nfeatures = ["d"]'}, ["[columns]", "'d'"]),
+        ({"columns": 'applied = "d"\nfeatures = ["d"]'}, ["[columns]", "'d'"]),
+        ({"columns": 'groups = ["race"]\nignore = ["race"]'}, ["[columns]", "'race'"]),
+        ({"columns": "applied = 3"}, ["[columns] applied", "3"]),
+        ({"rest": "[decisions]\naccepted = [1]\nrejected = 1.0"}, ["[decisions]", "'1'"]),
         ({"rest": "[program]\nramp = 0.5"}, ["[program] ramp", "0.5", "incumbent"]),
         ({"rest": "[program]\nramp = 1.5", "columns": 'incumbent = "d"'}, ["1.5"]),
         ({"rest": '[program]\nhandover = "by foot"'}, ["handover", "'by foot'"]),
@@ -340,10 +347,10 @@ def test_the_example_explains_every_key():
     lines = re.findall(r"^(?:# )?(\w+) = .*?  # \w.*$", text, flags=re.MULTILINE)
     keys = {"name", "id", "outcome", "accepted", "groups", "features", "text", "months"}
     keys |= {"missing", "missing_values", "incumbent", "barred", "not_taken_within"}
-    keys |= {"ramp", "handover", "evidence"}
+    keys |= {"ramp", "handover", "evidence", "applied", "ignore"}
     keys |= {*STATES, *LIMITS}.union(*CLASSIFIERS.values())
     assert keys <= set(lines)
-    tables = {"program", "columns", "outcomes", "classifier", "retention"}
+    tables = {"program", "columns", "outcomes", "decisions", "classifier", "retention"}
     assert set(tomllib.loads(text)) == tables
 
 

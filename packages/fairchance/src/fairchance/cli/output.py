@@ -34,6 +34,7 @@ __all__ = [
     "binary_output",
     "counting_bar",
     "drop_output",
+    "is_interactive",
     "make_bar",
     "plain_data",
     "print_error",
@@ -221,6 +222,11 @@ def drop_output() -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
+
+
+def is_interactive() -> bool:
+    """Return whether a person can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def read_input() -> bytes:

@@ -24,7 +24,7 @@ from fairchance.ledger.retention import MONTHS, MOST_MONTHS
 from fairchance.methods.option_values import FLAG, NUMBER, TEXT, WHOLE, ChoiceValue, PlainValue
 from fairchance.methods.options import CLASSIFIERS, LIMITS, RESEARCH, build_classifier
 
-__all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
+__all__ = ["Config", "Labels", "Roles", "check_roles", "example_config", "read_config"]
 
 _MOST_CURRENCY = 4  # characters
 
@@ -73,13 +73,16 @@ _TABLES: dict[str, dict[str, Any]] = {
         "accepted": TEXT,
         "incumbent": TEXT,
         "barred": TEXT,
+        "applied": TEXT,
         "groups": _TEXTS,
         "features": _TEXTS,
+        "ignore": _TEXTS,
         "text": _TEXTS,
         "missing_values": _LABELS,
         "missing": ChoiceValue(MISSING),
     },
     "outcomes": {**dict.fromkeys(STATES, _LABELS), "not_taken_within": _WINDOW},
+    "decisions": {"accepted": _LABELS, "rejected": _LABELS},
     "classifier": {"kind": ChoiceValue(tuple(CLASSIFIERS))},  # the others by its kind
     "limits": LIMITS,
     "checks": {"stop": NUMBER, "warn": NUMBER},
@@ -107,6 +110,8 @@ class Roles:
         accepted; None if there are none.
     groups, features
         The protected attributes, and the columns that decisions use.
+    applied
+        The column with the time of the application, which no decision uses; None if there is none.
 
     Examples
     --------
@@ -122,6 +127,7 @@ class Roles:
     features: tuple[str, ...] = ()
     incumbent: str | None = None
     barred: str | None = None
+    applied: str | None = None
 
     @property
     def by_lender(self) -> dict[str, str]:
@@ -143,6 +149,7 @@ class Roles:
             tuple(stored["features"]),
             stored["incumbent"],
             stored["barred"],
+            stored.get("applied"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -230,6 +237,10 @@ class Config:
         Which features may be missing, one of ``MISSING``.
     labels
         What the values in the outcome column mean.
+    ignore
+        Columns that have no role.
+    decisions
+        Further words for ``"accepted"`` and ``"rejected"`` in columns of decisions.
     not_taken_within
         How long after the decision an applicant may be recorded as not having taken the loan; empty
         if no label means that.
@@ -255,6 +266,8 @@ class Config:
     settings: dict[str, Any] = field(repr=False)
     limits: dict[str, Any] = field(repr=False)
     checks: dict[str, Any] = field(repr=False)
+    ignore: tuple[str, ...] = ()
+    decisions: dict[str, list[str]] = field(default_factory=dict)
     not_taken_within: str = ""
     ramp: float = 1.0
     months: int = MONTHS
@@ -266,7 +279,8 @@ class Config:
         if self.roles.features:
             return self.roles.features
         roles = self.roles
-        taken = {roles.id, roles.outcome, roles.accepted, *roles.groups, *roles.by_lender.values()}
+        taken = {roles.id, roles.outcome, roles.accepted, roles.applied, *self.ignore}
+        taken |= {*roles.groups, *roles.by_lender.values()}
         features = tuple(name for name in names if name not in taken)
         if not features:
             raise InputError(
@@ -307,6 +321,7 @@ class Config:
             "missing_values": list(self.missing_values),
             "retention_months": self.months,
             "ramp": self.ramp,
+            **({"decisions": {**self.decisions}} if self.decisions else {}),
             **({"not_taken_within": self.not_taken_within} if self.not_taken_within else {}),
             **({"currency": self.currency} if self.currency else {}),
             **self.governance,
@@ -353,6 +368,7 @@ def _config(content: dict[str, Any], source: str) -> Config:
         tuple(columns.get("features", ())),
         columns.get("incumbent"),
         columns.get("barred"),
+        columns.get("applied"),
     )
     labels = Labels(**{state: _labels(outcomes.get(state, ())) for state in STATES})
     config = Config(
@@ -366,13 +382,15 @@ def _config(content: dict[str, Any], source: str) -> Config:
         tables["classifier"] | {name: program[name] for name in _CERTIFIED if name in program},
         tables["limits"],
         tables["checks"],
+        tuple(columns.get("ignore", ())),
+        {key: [*_labels(words)] for key, words in tables["decisions"].items()},
         outcomes.get("not_taken_within", ""),
         read_ramp(program.get("ramp", 1.0)),
         tables["retention"].get("months", MONTHS),
         program.get("currency", ""),
         {name: program[name] for name in GOVERNANCE if name in program},
     )
-    _check_roles(config)
+    check_roles(config)
     _check_lender(config)
     check_program_name(config.name)
     if not 0 <= config.months <= MOST_MONTHS:
@@ -408,16 +426,24 @@ def _check_lender(config: Config) -> None:
             raise InputError(f"[program] {name} needs kind = 'certified'; remove it.")
 
 
-def _check_roles(config: Config) -> None:
+def check_roles(config: Config) -> None:
+    """Raise unless each column has one role, and each word one meaning."""
     roles, mode = config.roles, config.settings.get("group_mode", "aware")
     single = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
     # A lender's decisions may have one name in the history and in batches.
     single += [name for name in roles.by_lender.values() if name != roles.accepted]
+    single += [*([roles.applied] if roles.applied else []), *config.ignore]
     named = [*single, *roles.groups]
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise InputError(
             f"[columns] must name each column once, got {twice!r} twice; name another."
+        )
+    of = config.decisions
+    both = {*of.get("accepted", ())} & {*of.get("rejected", ())}
+    if both:
+        raise InputError(
+            f"[decisions] must give each word one meaning, got {min(both)!r} twice; remove one."
         )
     for name in roles.features:
         if name in single or roles.features.count(name) > 1:

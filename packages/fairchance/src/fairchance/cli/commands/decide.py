@@ -28,8 +28,8 @@ from fairchance.cli.files.refusals import (
     too_many_message,
 )
 from fairchance.cli.files.rows import (
-    TRUTH_VALUES,
     check_there,
+    decision_words,
     features_groups_ids,
     group_values,
     roles_and_labels,
@@ -251,19 +251,22 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     from fairchance.ledger.encoding import known_groups  # noqa: PLC0415 - an extra
 
     groups = known_groups(view.classifier)
+    is_aware = view.settings.says["group_mode"] == "aware"
     file = read_sent(path, text=text_columns(roles, shape.columns))
     table, refusals = split_rows(
         file.table,
         roles,
         shape.columns,
-        groups=groups if view.settings.says["group_mode"] == "aware" else None,
+        groups=groups if is_aware else None,
+        not_stated=not is_aware and groups is not None and _are_text(groups),
         missing=_may_be_missing(view),
         missing_values=view.about.get("missing_values", ()),
         source=source,
         as_written=file.as_written,
         names_of=lambda given, plain: as_recorded(reader, given, plain),
     )
-    table = _with_truths(table, roles, refusals, source)
+    decisions = view.about.get("decisions", {})
+    table = _with_truths(table, roles, decisions, refusals, source)
     if shape.id_kind == "i":
         table = _with_whole_ids(table, roles.id, refusals)
     ambiguous = refuse_ambiguous_ids(table[roles.id].to_pylist(), roles.id, refusals, reader)
@@ -282,7 +285,8 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     X, values, ids = _as_sent(table, roles, shape, groups)
     name = batch or (token_hex(6) if recorded is None else recorded.key)
     by_lender = {
-        role: truth_values(table[column]) == "yes" for role, column in roles.by_lender.items()
+        role: truth_values(table[column], decisions if role == "incumbent" else {}) == "yes"
+        for role, column in roles.by_lender.items()
     }
     return SentFile(X, values, ids, by_lender, name, recorded, refusals, int(decided.sum()))
 
@@ -311,17 +315,24 @@ def _check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> 
         )
 
 
-def _with_truths(table: Any, roles: Roles, refusals: Refusals, source: str) -> Any:
+def _are_text(groups: Attributes) -> bool:
+    return all(isinstance(value, str) for values in groups.values for value in values.tolist())
+
+
+def _with_truths(
+    table: Any, roles: Roles, decisions: dict[str, list[str]], refusals: Refusals, source: str
+) -> Any:
     """Return the rows in which the lender's columns hold truth values that agree."""
     check_there(table, roles.by_lender.values(), source)
     rows, read = np.flatnonzero(refusals.usable), {}
     for role, column in roles.by_lender.items():
-        read[role] = truth_values(table[column])
+        words = decisions if role == "incumbent" else {}
+        read[role] = truth_values(table[column], words)
         texts = np.array(table[column].to_pylist(), np.object_)
         for code, found in (("no_decision", ""), ("not_a_decision", "?")):
             here = read[role] == found
             values = [text or "" for text in texts[here]]
-            refusals.add(rows[here], code, column, values, allowed=TRUTH_VALUES)
+            refusals.add(rows[here], code, column, values, allowed=decision_words(words))
     if len(read) == 2:
         both = (read["incumbent"] == "yes") & (read["barred"] == "yes")
         refusals.add(rows[both], "barred_and_accepted")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,9 +36,10 @@ from fairchance.cli.options import (
     progress,
     writing,
 )
-from fairchance.cli.output import print_json, print_lines
-from fairchance.errors import InputError, LearningWarning, LedgerError
+from fairchance.cli.output import is_interactive, print_json, print_lines
+from fairchance.errors import InputError, LearningWarning, LedgerError, visible
 from fairchance.words import percent, shortened
+from fairchance.words.columns import left_out_words
 
 if TYPE_CHECKING:
     from fairchance.ledger.config import Config
@@ -86,6 +89,8 @@ def init(
 
     Outcomes are read only for applicants who were accepted. Rows that cannot be used are written
     to a file with the reasons; if more than half of the rows cannot be used, no program is started.
+    A column that looks like a protected attribute or like the time of the application is used only
+    if [columns] names its role; otherwise the command asks, or without a terminal starts nothing.
     With --check, nothing is recorded and no file is written; it needs no ledger.
 
     Example: fairchance init --ledger sqlite:///lender.db --config program.toml past.csv
@@ -153,6 +158,11 @@ def _start(
         place = refused_path(refused, source, "--json" if json else None)
         check_apart("refused rows", place, "the ledger", ledger_files(url))  # it may not be there
     history = read_history(source, configuration)
+    if history.open_roles and not check:
+        if json or source == "-" or not is_interactive():
+            raise InputError(_open_roles_message(history, configuration))
+        configuration = _with_answers(history, configuration)
+        history = read_history(source, configuration)
     if strict:
         history.refused.stop(source)
     place = None if place is None else history.refused.write(place)
@@ -174,6 +184,74 @@ def _start(
             created = Program.create(url, classifier, X, y, **given, name=name, by=by, about=about)
             checkpoint = str(created.checkpoint())
     _report(name, classifier.bound_, checkpoint, history, configuration, place, warned, json)
+
+
+def _open_roles_message(history: PastApplications, config: Config) -> str:
+    """Say which columns need a role, and what to write."""
+    looks: dict[str, list[str]] = {"protected": [], "applied": []}
+    for column in history.open_roles:
+        looks[column.left_out].append(column.name)
+    protected, times = looks.values()
+    what, write = [], []
+    if protected:
+        what.append(f"protected attributes ({', '.join(map(repr, protected))})")
+        names = [*config.roles.groups, *protected]
+        write.append(f"groups = {_toml(names)} or ignore = {_toml(protected)}")
+    if times:
+        what.append(f"the time of the application ({', '.join(map(repr, times))})")
+        write.append(f'applied = "{times[0]}" or ignore = {_toml(times)}')
+    return (
+        f"columns look like {' and '.join(what)}, which decisions use only if you say so; write "
+        f"into [columns] of {config.source}: {', and '.join(write)}, or list all features there."
+    )
+
+
+def _toml(names: Sequence[str]) -> str:
+    return dumps(list(names), ensure_ascii=False)
+
+
+def _with_answers(history: PastApplications, config: Config) -> Config:
+    """Ask for the role of each column that needs one; return the configuration that says so."""
+    from fairchance.ledger.config import check_roles  # noqa: PLC0415 - an extra
+
+    roles, used = config.roles, []
+    chosen: dict[str, list[str]] = {"group": [], "applied": [], "ignore": [], "feature": []}
+    for column in history.open_roles:
+        first = "group" if column.left_out == "protected" else "applied"
+        answers = [first, "ignore", "feature"]
+        if first == "applied" and (roles.applied or chosen["applied"]):
+            answers.remove(first)
+        looks = f"{column.name!r} ({column.values}) {left_out_words(column.left_out)}."
+        question = visible(f"{looks} What is it, {' or '.join(answers)}?")
+        answer = ""
+        while answer not in answers:
+            try:
+                answer = typer.prompt(question).strip()
+            except (typer.Abort, RuntimeError):  # no answer, or standard input is closed
+                raise InputError(_open_roles_message(history, config)) from None
+        chosen[answer].append(column.name)
+    if chosen["feature"]:
+        used = [
+            column.name
+            for column in history.found
+            if not column.left_out or column.name in chosen["feature"]
+        ]
+    answered = replace(
+        config,
+        roles=replace(
+            roles,
+            groups=(*roles.groups, *chosen["group"]),
+            applied=next(iter(chosen["applied"]), roles.applied),
+            features=tuple(used),
+        ),
+        ignore=(*config.ignore, *chosen["ignore"]),
+    )
+    check_roles(answered)
+    said = {"groups": answered.roles.groups, "ignore": answered.ignore, "features": used}
+    lines = [f"{key} = {_toml(names)}" for key, names in said.items() if names]
+    lines += [f'applied = "{answered.roles.applied}"'] if answered.roles.applied else []
+    print_lines([f"To be asked no more, write into [columns] of {config.source}:", *lines])
+    return answered
 
 
 def _check_new(url: str, name: str) -> None:
@@ -246,6 +324,9 @@ def _notes(
     if n and exact_interval(n_bad, n)[0] > max(alpha or 0.0, 0.5):
         message = f"{percent(n_bad / n)} of the outcomes are bad; is good in [outcomes] right?"
         yield {"code": "mostly_bad", "message": message}
+    if history.open_roles:
+        message = _open_roles_message(history, config)
+        yield {"code": "open_roles", "message": f"{message[0].upper()}{message[1:]}"}
     for word in dict.fromkeys(column.word for column in history.found if column.word):
         message = f"If {shortened(word)} means a missing value, name it in missing_values."
         yield {"code": "missing_value", "message": message}

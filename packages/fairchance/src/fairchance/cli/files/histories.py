@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from fairchance.cli.files.kinds import FoundColumn, find_columns, with_codes_as_text
 from fairchance.cli.files.refusals import Refusals, commonest, refused_counts
 from fairchance.cli.files.rows import (
-    TRUTH_VALUES,
     check_there,
+    decision_words,
     outcome_states,
     split_rows,
     text_columns,
@@ -60,6 +60,11 @@ class PastApplications:
     good: NDArray[np.bool_]
     n_unread: int
     refused: Refusals
+
+    @property
+    def open_roles(self) -> list[FoundColumn]:
+        """The columns whose role the user has to name."""
+        return [column for column in self.found if column.is_open]
 
     @property
     def gaps(self) -> tuple[str, ...]:
@@ -141,7 +146,9 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
             f"remove the key."
         )
     check_there(table, [*needed, *roles.groups, *config.texts], shown)
-    check_there(table, roles.features, shown)
+    check_there(table, (*roles.features, *config.ignore), shown)
+    if roles.applied is not None:
+        _check_applied(table, roles.applied, shown)
     columns, found = find_columns(
         table,
         config.features(table.column_names),
@@ -157,6 +164,7 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
         missing=() if config.missing == "refuse" else columns.names or (),
         missing_values=config.missing_values,
         missing_code="missing_refused",
+        not_stated=config.settings.get("group_mode", "aware") != "aware",
         source=shown,
         as_written=sent.as_written,
     )
@@ -184,6 +192,17 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     if not roles.features:
         _check_features_are_not_answers(history, shown)
     return history
+
+
+def _check_applied(table: Any, name: str, shown: str) -> None:
+    """Raise unless the time of the application is a column of dates or numbers."""
+    check_there(table, (name,), shown)
+    _, (column,) = find_columns(table, (name,), chosen=(name,), source=shown)
+    if column.kind not in ("date", "number"):
+        raise InputError(
+            f"[columns] applied must name dates or numbers, and {name!r} of {shown} holds "
+            f"{column.kind}; name another, or write dates as 2031-01-31."
+        )
 
 
 def _check_outcomes(
@@ -252,7 +271,7 @@ def _past(
         _refuse_outcomes(states, refused, config)
         accepted = np.isin(states, ("good", "bad", "not_taken"))
         return states, accepted, np.zeros(states.size, np.bool_)
-    decision = truth_values(table[roles.accepted])
+    decision = truth_values(table[roles.accepted], config.decisions)
     texts = table[roles.accepted].to_pylist()
     unread = (decision == "no") & (states != "")
     states = np.where(decision == "no", "", states)
@@ -260,7 +279,8 @@ def _past(
     for code, found in (("no_decision", ""), ("not_a_decision", "?")):
         rows = np.flatnonzero(decision == found)
         values = [texts[row] or "" for row in rows]
-        refused.add(rows, code, roles.accepted, values, allowed=TRUTH_VALUES)
+        allowed = decision_words(config.decisions)
+        refused.add(rows, code, roles.accepted, values, allowed=allowed)
     refused.add(np.flatnonzero((decision == "yes") & (states == "")), "pending")
     return states, decision == "yes", unread
 
@@ -306,7 +326,11 @@ def columns_message(found: list[FoundColumn], where: str) -> list[str]:
     ]
     left_out = [
         f"  {column.name!r} {left_out_words(column.left_out)}"
-        + (f"; to use it, list all features {where}" if column.kind == "number" else "")
+        + (
+            f"; to use it, list all features {where}"
+            if column.kind == "number" or column.is_open
+            else ""
+        )
         for column in found
         if column.left_out
     ]

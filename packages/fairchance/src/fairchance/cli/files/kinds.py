@@ -51,8 +51,8 @@ class FoundColumn:
     missing
         How many applicants have no value.
     left_out
-        Why decisions do not use it, ``"empty"``, ``"identifier"`` or ``"unreadable"``; empty if
-        they do.
+        Why decisions do not use it: ``"empty"``, ``"identifier"``, ``"unreadable"``, or as long as
+        the user has not named its role, ``"protected"`` or ``"applied"``; empty if they do.
     word
         A word that may mean that the value is missing.
     """
@@ -63,6 +63,11 @@ class FoundColumn:
     missing: int
     left_out: str = ""
     word: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the user has to say what it is."""
+        return self.left_out in ("protected", "applied")
 
 
 def find_columns(
@@ -79,6 +84,7 @@ def find_columns(
     A column is left out if it is empty, if its values have no kind of ours, or if it looks like an
     identifier: text of which no classifier keeps a value, since too few applicants share it, or
     different whole numbers that are nearly consecutive, or in a column with a name such as loan_id.
+    So is one that looks protected, or like the time of the application, unless it is chosen.
     A column of text holds numbers if at least half of its values are numbers; the rows with words
     are refused later. Numbers with separators raise an error, because refusing those rows would
     keep only the numbers below 1000.
@@ -103,8 +109,11 @@ def find_columns(
 
     found = []
     for name in features:
-        column = _found(without_missing(table[name], missing), name, name in texts, source)
-        if column.left_out and name in (*chosen, *texts):
+        values = without_missing(table[name], missing)
+        column = _found(values, name, name in texts, source)
+        if not column.left_out and name not in chosen:
+            column = replace(column, left_out=_open_role(values, column))
+        elif column.left_out and name in (*chosen, *texts):
             if column.kind == "number":
                 column = replace(column, left_out="")
             elif not column.kind:
@@ -142,6 +151,13 @@ def _found(column: Any, name: str, is_text: bool, source: str) -> FoundColumn:
     n_missing, values = _described(column, found)
     left_out, word = _why_left_out(column, name, found), _word_for_missing(column, found)
     return FoundColumn(name, found, values, n_missing, left_out, word)
+
+
+def _open_role(values: Any, column: FoundColumn) -> str:
+    from fairchance.people.columns import role_by_looks  # noqa: PLC0415 - slow
+
+    distinct = values.drop_null().unique().to_pylist() if column.kind == "text" else ()
+    return role_by_looks(column.name, column.kind, distinct)
 
 
 def _kind_of_text(column: Any, name: str, source: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TRUTH_VALUES",
     "check_there",
+    "decision_words",
     "features_groups_ids",
     "group_values",
     "outcome_states",
@@ -43,7 +44,8 @@ __all__ = [
 
 _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
-_TRUE, _FALSE = ("1", "true", "yes", "y", "accept"), ("0", "false", "no", "n", "reject")
+_TRUE = ("1", "true", "yes", "y", "accept", "accepted", "approved")
+_FALSE = ("0", "false", "no", "n", "reject", "rejected", "declined")
 TRUTH_VALUES = ", ".join(f"{yes} or {no}" for yes, no in zip(_TRUE, _FALSE, strict=True))
 
 
@@ -89,6 +91,7 @@ def split_rows(
     missing: Collection[str] = (),
     missing_values: Collection[str] = (),
     missing_code: str = "missing",
+    not_stated: bool = False,
     source: str = "the table",
     as_written: Callable[[], Any] | None = None,
     names_of: Callable[[Any, Any], Iterable[str | None]] | None = None,
@@ -115,6 +118,8 @@ def split_rows(
         Values that mean that a feature is missing.
     missing_code
         The code of refusals for other features that are missing.
+    not_stated
+        Whether applicants without a group form one of their own instead of being refused.
     source
         Name of the table in messages.
     as_written
@@ -136,8 +141,12 @@ def split_rows(
         ready = ready.set_column(ready.column_names.index(roles.id), roles.id, column)
     refused = Refusals(table, ready[roles.id].to_pylist(), as_written, texts)
     _check_ids(ready[roles.id], roles.id, refused)
-    _check_groups(table, roles.groups, groups, refused)
+    _check_groups(table, roles.groups, groups, refused, may_be_empty=not_stated)
     made = ready.columns
+    from fairchance.core.groups import NOT_STATED  # noqa: PLC0415 - slow to import
+
+    for name in roles.groups if not_stated else ():
+        made[place_of[name]] = table[name].fill_null(NOT_STATED)
     for name in names:
         words = () if name in roles.groups else missing_values
         column, strange = without_missing(table[name], words), np.empty(0, np.int64)
@@ -245,21 +254,36 @@ def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
     return _recoded(column, lambda value: known.get(labels.canonical(value), "?"))
 
 
-def truth_values(column: Any) -> NDArray[np.str_]:
+def truth_values(
+    column: Any, decisions: Mapping[str, Iterable[str]] | None = None
+) -> NDArray[np.str_]:
     """Return "yes" or "no" for each of ``TRUTH_VALUES``, "" if it is empty, else "?".
+
+    ``decisions`` are further words for ``"accepted"`` (yes) and ``"rejected"`` (no).
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> truth_values(pa.chunked_array([["Y", "n", "TRUE", "0.0", None, "t"]])).tolist()
     ['yes', 'no', 'yes', 'no', '', '?']
+    >>> column = pa.chunked_array([["Funded", "n/a", "approved"]])
+    >>> truth_values(column, {"accepted": ["funded"], "rejected": ["N/A"]}).tolist()
+    ['yes', 'no', 'yes']
     """
+    meaning = dict.fromkeys(_TRUE, "yes") | dict.fromkeys(_FALSE, "no")
+    for decision, truth in (("accepted", "yes"), ("rejected", "no")):
+        meaning |= {_plain(word): truth for word in (decisions or {}).get(decision, ())}
+    return _recoded(column, lambda value: meaning.get(_plain(value), "?"))
 
-    def read(value: str) -> str:
-        word = value.strip().lower().removesuffix(".0")
-        return "yes" if word in _TRUE else "no" if word in _FALSE else "?"
 
-    return _recoded(column, read)
+def decision_words(decisions: Mapping[str, Iterable[str]]) -> str:
+    """Return the words for decisions as part of a sentence."""
+    own = (f"{word!r} ({decision})" for decision, words in decisions.items() for word in words)
+    return ", ".join((*own, TRUTH_VALUES))
+
+
+def _plain(word: str) -> str:
+    return word.strip().lower().removesuffix(".0")
 
 
 def _recoded(column: Any, read: Any) -> NDArray[np.str_]:
@@ -284,13 +308,19 @@ def _check_ids(column: Any, name: str, refused: Refusals) -> None:
 
 
 def _check_groups(
-    table: Any, names: tuple[str, ...], known: Attributes | None, refused: Refusals
+    table: Any,
+    names: tuple[str, ...],
+    known: Attributes | None,
+    refused: Refusals,
+    *,
+    may_be_empty: bool,
 ) -> None:
     pa, compute = arrow(), arrow("compute")
     lacking = np.zeros(table.num_rows, np.bool_)
     for name in names:
         empty = compute.is_null(table[name]).to_numpy(zero_copy_only=False)
-        refused.add(np.flatnonzero(empty), "no_group", name)
+        if not may_be_empty:
+            refused.add(np.flatnonzero(empty), "no_group", name)
         _check_length(table[name], name, _LONGEST_ID, refused)
         lacking |= empty
     if known is None or not names:
