@@ -16,15 +16,12 @@ def random_program(url, seed):
     """Return a program with few applicants; the seed decides on its method and on its life."""
     rng = np.random.default_rng([29, seed])
     learner, alpha = LogisticRegression(), (0.02, 0.4)[seed % 4 // 2]
+    options = {"learner": learner, "random_state": seed, "utility": fc.Revenue(200, 300)}
     if seed % 2:
-        classifier = fc.CertifiedClassifier(
-            alpha=alpha, horizon=6, learner=learner, random_state=seed
-        )
+        classifier = fc.CertifiedClassifier(alpha=alpha, horizon=6, **options)
     else:
         budget = fc.FdrBudget(alpha=alpha)
-        classifier = fc.PartialFeedbackClassifier(
-            budget=budget, learner=learner, group_mode="audit", random_state=seed
-        )
+        classifier = fc.PartialFeedbackClassifier(budget=budget, group_mode="audit", **options)
     attributes = ["sex", "age"][: 1 + seed % 3 % 2]
     X, y, groups = _applicants(rng, 200, attributes, ["a", "b", "c"])
     beside = seed % 4 < 2  # the lender's own process

@@ -13,6 +13,7 @@ import pytest
 from charts import rows_of
 from cli.calls import call
 from fairchance import plot
+from fairchance.audit import added_profit
 from fairchance.audit import groups as audit_groups
 from fairchance.cli.commands.audit import _audited
 from fairchance.cli.pages.audit import audit_page
@@ -21,11 +22,14 @@ from fairchance.cli.pages.program import program_page
 from fairchance.errors import InputError
 from fairchance.ledger.health import check_health
 from fairchance.ledger.summary import read_details
-from fairchance.words import LIGHTS, percent, percents
+from fairchance.words import LIGHTS, amount, percent, percents
+from fairchance.words.money import added_text, money_rows
 from random_programs import random_program
 
+ENDS = ("added", "low", "high")
 
-@pytest.fixture(scope="module", params=range(8))
+
+@pytest.fixture(scope="module", params=range(9))
 def life(request, tmp_path_factory):
     url = f"sqlite:///{tmp_path_factory.mktemp('life')}/ledger.db"
     return url, random_program(url, request.param)
@@ -169,3 +173,34 @@ def test_the_pack_of_an_audit_has_the_light_of_status(life, status):
     (card,) = [card for card in page.cards if card.title == "Mistakes"]
     (check,) = [c for c in status["checks"] if (c["question"], c["group"]) == ("mistakes", "")]
     assert (card.light, card.value) == (check["light"], percent(check["value"]))
+
+
+def test_the_difference_from_todays_policy_is_the_same_everywhere(life, status):
+    _, program = life
+    summary, money = program.summary(), status["money"]
+    whole = summary.money.whole
+    ends = [math.nan if money["whole"][name] is None else money["whole"][name] for name in ENDS]
+    assert [getattr(whole, name) for name in ENDS] == pytest.approx(ends, nan_ok=True)
+    printed = call("status", life[0]).stdout
+    page = program_page(summary, read_details(program.ledger, summary), 180.0)
+    (card,) = [card for card in page.cards if card.title == "Beyond today's policy"]
+    (section,) = [one for one in page.sections if one.id == "money"]
+    assert card.value == amount(whole.added)
+    assert section.parts[0].rows == money_rows(summary.money)
+    assert page.figure.spoken == card.text == section.brief == money["message"]
+    assert money["message"] in printed
+    notebook = unescape(program._repr_html_())
+    assert money["message"] in notebook
+    assert f">{added_text(whole)}</td>" in notebook
+    drawn = [row["value"] for row in rows_of(plot.money(program), "today")]
+    known = [one["added"] for one in money["periods"]]
+    if any(one is not None for one in known):
+        assert drawn == [one if one is None else pytest.approx(one, rel=1e-4) for one in known]
+    if money["against"] != "incumbent" or math.isnan(ends[1]):
+        return
+    log, worth = program.decision_log(), {"utility": summary.promise.utility}
+    early = math.isnan(whole.added)
+    found = added_profit(log, **worth, pending="worst" if early else "cut")
+    n = len(log) if early else whole.n_people
+    audited = [n * one for one in (found.value, found.low, found.high)]
+    assert audited == pytest.approx(ends, nan_ok=True)

@@ -32,6 +32,7 @@ def decision_log_of(
     *,
     history: bool = False,
     groups: bool = True,
+    features: bool = True,
     mean_acceptance: Callable[..., Floats] | None = None,
 ) -> DecisionLog:
     """Return decisions, with what is known of their outcomes by now.
@@ -40,7 +41,8 @@ def decision_log_of(
     classifier's method ``mean_acceptance``, the log has each applicant's mean probability.
     """
     shape, classifier = Shape.read(settings.says), settings.says["classifier"]
-    columns = _Columns(shape, shape.has_groups and (groups or mean_acceptance is not None))
+    has_groups = shape.has_groups and (groups or mean_acceptance is not None)
+    columns = _Columns(shape, has_groups, has_features=features)
     for entry in reader.entries(kind="history" if history else "batch"):
         coins = history or flips_coins(classifier, entry)
         columns.read(reader, entry, coins=coins, ranking=0 if history else _ranking(entry))
@@ -60,6 +62,7 @@ class _Columns:
 
     shape: Shape
     has_groups: bool
+    has_features: bool
     parts: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     features: list[Any] = field(default_factory=list)  # without erased applicants
     groups: list[str | None] = field(default_factory=list)
@@ -76,7 +79,7 @@ class _Columns:
             drawn = np.zeros_like(exploit) if coins else ~exploit
             known = {"drawn": drawn, "erased": erased, "ranking": np.full(erased.size, number)}
             self.parts.append(_decided(rows) | known)
-            there = np.flatnonzero(~erased).tolist()
+            there = np.flatnonzero(~erased & self.has_features).tolist()
             if there:
                 numbers, texts = rows.people.numbers, rows.people.texts
                 self.features.append(

@@ -21,6 +21,7 @@ from fairchance.notebook import VIEWS, View
 from fairchance.people.likeness import Unlike
 from fairchance.words import LIGHTS, percent
 from fairchance.words.checks import check_text, rate_text, verdict
+from fairchance.words.money import added_text, money_verdict
 
 __all__ = ["QUESTIONS", "TINY", "Check", "check_health", "find_check", "worst_light"]
 
@@ -396,13 +397,18 @@ def _view(summary: Summary) -> View:
         *([("not taken", f"{outcomes.not_taken:,}")] if outcomes.not_taken else []),
         ("mistakes", rate_text(outcomes.mistakes())),
     ]
+    notes = []
+    if summary.money is not None:
+        added = added_text(summary.money.whole, summary.currency)
+        rows.append(("earned beyond today's policy", added))
+        notes = [money_verdict(summary.money, summary.currency)]
     for group in _named(summary)[:_GROUPS]:
         rows.append((f"mistakes, {group.name}", rate_text(group.mistakes)))
         rows.append((f"accepted, {group.name}", rate_text(group.acceptance)))
     lead = f"Program {summary.program} ({summary.classifier}){promise}"
     checks = check_health(summary)
     others = [check_text(check) for check in checks[1:] if check.light != "green"]
-    return View(lead, [verdict(checks), *others], ("", "so far"), rows)
+    return View(lead, [verdict(checks), *notes, *others], ("", "so far"), rows)
 
 
 VIEWS["Summary"] = _view

@@ -1199,13 +1199,14 @@ class ProgramView:
                     recorded[at] = people.reasons[int(persons[at]) - first]
         return recorded
 
-    def summary(self, *, groups: bool = True) -> Summary:
+    def summary(self, *, groups: bool = True, money: bool = True) -> Summary:
         """Return rounds, outcomes, mistakes and changes, as ``Program.summary`` does."""
         return summary_of(
             self.reader,
             self.program.name,
             now=self.program.ledger.clock(),
             groups=groups,
+            money=money,
             types=self.program._allowed.types,
             trusted=self.program._allowed.trusted,
         )

@@ -25,6 +25,7 @@ from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, Bools, Entry, HeadCounts, Ints
 from fairchance.ledger.chain import Checkpoint
 from fairchance.ledger.control import Control
+from fairchance.ledger.money import Money, money_of
 from fairchance.ledger.records import AnyRound, group_name, read_rounds
 from fairchance.ledger.retention import Deadlines, held, retention_months
 from fairchance.ledger.sql import Reader, SqlLedger
@@ -412,6 +413,8 @@ class Summary(Displayed):
         The ids of ``NextTested`` for each certificate, by the name of its group.
     control
         The ramp in force, and whether the program is paused.
+    money
+        What it earned against today's policy; None without a utility, or if it was not asked for.
     """
 
     program: str
@@ -436,6 +439,7 @@ class Summary(Displayed):
     awaited_ids: dict[str | None, tuple[str, ...]]
     unlike_outcomes: dict[int, dict[str, Any]]
     control: Control
+    money: Money | None
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all rounds, such as ``"n_explored"``."""
@@ -573,6 +577,7 @@ def summarise(
     program: str | None = None,
     *,
     groups: bool = True,
+    money: bool = True,
     types: Iterable[type] = (),
     trusted: Iterable[str] = (),
 ) -> Summary:
@@ -584,6 +589,8 @@ def summarise(
         The ledger, and the name of the program; None means the only one.
     groups
         Whether to count groups; if not, group values are not read and need not be readable.
+    money
+        Whether to compare with the lender's own decisions, which reads every decision.
     types, trusted
         What the stored classifier may be made of, as for ``load``. If it is made of anything else,
         its settings are left out, and ``promise.problem`` says so.
@@ -609,7 +616,8 @@ def summarise(
     """
     now, program = ledger.clock(), ledger.named(program)
     with ledger.reading(program) as reader:
-        return summary_of(reader, program, now=now, groups=groups, types=types, trusted=trusted)
+        options: Any = {"groups": groups, "money": money, "types": types, "trusted": trusted}
+        return summary_of(reader, program, now=now, **options)
 
 
 def summary_of(
@@ -618,6 +626,7 @@ def summary_of(
     *,
     now: datetime,
     groups: bool = True,
+    money: bool = True,
     types: Iterable[type] = (),
     trusted: Iterable[str] = (),
 ) -> Summary:
@@ -656,7 +665,9 @@ def summary_of(
         awaited_ids={},
         unlike_outcomes={},
         control=Control.of(about, reader.entries(kind="control")),
+        money=None,
     )
+    past = summary.n_history, summary.history
     since = summary.rounds[-_RECENT:][0].entry if summary.rounds else 0
     recent = {
         entry.number: entry.says
@@ -677,6 +688,7 @@ def summary_of(
             for number, says in recent.items()
             if "unlike_expected" in says
         },
+        money=money_of(reader, settings, summary.rounds, promise.utility, *past) if money else None,
     )
 
 

@@ -17,6 +17,7 @@ from fairchance.plot.charts import (
     coverage,
     curve,
     groups,
+    money,
     outcomes,
     rounds,
     save,
@@ -25,7 +26,7 @@ from fairchance.plot.charts import (
 from fairchance.plot.rows import spans
 
 __all__ = ["calibration", "certificate", "coverage", "curve", "cut_offs", "drift", "group_audit"]
-__all__ += ["groups", "outcomes", "rounds", "save", "spans", "trade_off"]
+__all__ += ["groups", "money", "outcomes", "rounds", "save", "spans", "trade_off"]
 
 
 def __dir__() -> list[str]:

@@ -40,9 +40,10 @@ from fairchance.plot.marks import (
     tooltip,
     used_colours,
 )
-from fairchance.plot.rows import INCOMPLETE, RunRows, rate, read_run
+from fairchance.plot.rows import INCOMPLETE, Row, RunRows, rate, read_run, rounded
 
-__all__ = ["certificate", "coverage", "curve", "groups", "outcomes", "rounds", "save", "trade_off"]
+__all__ = ["certificate", "coverage", "curve", "groups", "money", "outcomes"]
+__all__ += ["rounds", "save", "trade_off"]
 
 # What became of accepted applicants: the name and colour of each state.
 _STATES = {
@@ -109,6 +110,59 @@ def trade_off(x: Any) -> Chart:
     y_title, form = (per_applicant(run.currency), NUMBER) if gain else ("Accepted", PERCENT)
     title = "Earned and mistakes, round by round"
     return draw_points(title, rows, used_colours(STATUS, rows), y_title, form, run.alpha)
+
+
+def money(x: Any) -> Chart:
+    """Draw what a ledger's program earned beyond today's policy, and which outcomes are pending.
+
+    The axis has months if rounds have dates, else rounds. Without a policy to compare with, the
+    chart shows what the program earned.
+    """
+    summary = x.summary() if hasattr(x, "ledger") else x
+    found = getattr(summary, "money", None)
+    if found is None:
+        raise InputError("earnings are drawn of a ledger's program with rounds and a utility.")
+    whole, names = found.whole, ("period", "n_people", "n_loans", "program", "today")
+    compared = rounded(whole.added) is not None or rounded(whole.low) is not None
+    title = f"Earned beyond today's policy, by {found.axis}" if compared else "Earned"
+    rows = [
+        {name: getattr(one, name) for name in names}
+        | {"value": one.added if compared else one.program, "low": one.low, "high": one.high}
+        for one in found.periods
+    ]
+    every = alt.Scale(domain=[one.period for one in found.periods], paddingInner=0.15)
+    across: Row = {"type": "ordinal", "scale": every}
+    across["axis"] = alt.Axis(title=found.axis, labelAngle=0, labelOverlap=True)
+    x_axis = alt.X("period", **across)
+    ends = axis_ends([row[end] for row in rows for end in ("value", "low", "high")], zero=True)
+    up = scaled(ends, NUMBER, summary.currency or None)
+    tips = {"period": found.axis, "value": ("difference" if compared else "earned", NUMBER)}
+    tips |= interval_tips(NUMBER) | {"program": ("program", NUMBER)}
+    tips |= {"today": ("today's policy", NUMBER), "n_loans": "loans"}
+    base = data(rows).encode(x=x_axis)
+    earned = layered(
+        title,
+        base.mark_rule(color=BLUE, strokeOpacity=0.6).encode(y=alt.Y("low", **up), y2="high"),
+        base.mark_point(filled=True, opacity=1, size=50, color=BLUE).encode(
+            y=alt.Y("value", **up), tooltip=tooltip(**tips)
+        ),
+        *bound_line(0.0, "", up, along="y"),
+        height=200,
+    )
+    kinds = {"known": GREEN, "still to come": GREY}
+    bars = [
+        {"period": one.period, "name": name, "n": n}
+        for one in found.periods
+        for name, n in zip(kinds, (one.n_known, one.n_pending), strict=True)
+    ]
+    look, chosen = coloured("Outcomes of loans", kinds)
+    waiting = data(bars).mark_bar().add_params(chosen).encode(
+        x=x_axis,
+        y=alt.Y("n", type="quantitative", axis=alt.Axis(title=None, tickCount=5)),
+        tooltip=tooltip(period=found.axis, name=" ", n=("outcomes", NUMBER)),
+        **look,
+    )  # fmt: skip
+    return stacked([earned, layered("Outcomes of loans", waiting, height=120)])
 
 
 def coverage(x: Any) -> Chart:

@@ -239,7 +239,9 @@ def _of_ledger(
     with progress("reading decisions", json):
         opened = open_program(url, program, None, trusted)
         log = opened.decision_log(groups=groups)
-        summary = summarise(opened.ledger, opened.name, groups=False, trusted=trusted or ())
+        summary = summarise(
+            opened.ledger, opened.name, groups=False, money=False, trusted=trusted or ()
+        )
         good = roles_and_labels(opened)[1].good
     promise = summary.promise
     return _Source(log, promise.alpha, promise.utility, summary.currency, good)

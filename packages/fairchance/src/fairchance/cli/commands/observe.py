@@ -128,7 +128,7 @@ def observe(
                 "certificates_dropped": _dropped_since(view, last_entry),
                 "testing_began_again": restarts,
                 "unlike_expected": _unlike_since(view, last_entry),
-                "so_far": view.summary().so_far(),
+                "so_far": view.summary(money=False).so_far(),
                 "refused": refused_counts(sent.refusals, refused_file),
                 "repeats": None if sent.recorded is None else repeated(sent.recorded),
             }

@@ -24,6 +24,7 @@ from fairchance.cli.options import (
 from fairchance.cli.output import Console, print_json, print_table
 from fairchance.words import amount, counted, date, days, people, percent, share
 from fairchance.words.checks import CAUTION, check_text, verdict
+from fairchance.words.money import MONEY_TITLES, money_note, money_rows, money_verdict
 from fairchance.words.rounds import ramp_words, sentence, status_word, take_up_rows
 
 if TYPE_CHECKING:  # an extra, and slow to import
@@ -109,6 +110,7 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         },
         "worth": summary.worth(summary.outcomes),
         "currency": summary.currency,
+        "money": _money(summary),
         "waiting": asdict(summary.waiting()),
         "late": {"after_days": late, **asdict(summary.waiting(late))},
         "certified_rounds": [row.round for row in summary.rounds if row.stands],
@@ -118,6 +120,14 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         "groups": [_group(group) for group in summary.groups],
         "changes": [asdict(change) for change in summary.changes],
     }
+
+
+def _money(summary: Summary) -> dict[str, Any] | None:
+    """Return what was earned against today's policy, with a sentence."""
+    money = summary.money
+    if money is None:
+        return None
+    return asdict(money) | {"message": money_verdict(money, summary.currency)}
 
 
 def _enters_next(summary: Summary) -> list[dict[str, Any]]:
@@ -174,6 +184,7 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
         _print(console, sentence(ramp_words(summary.control.ramp)))
     if not summary.rounds:
         return
+    _print_money(console, summary, most)
     _print_outcomes(console, summary)
     _print(
         console,
@@ -203,6 +214,19 @@ def _print(console: Console, text: str, style: str | None = None) -> None:
 def _mistakes(rate: Rate) -> list[str]:
     """Return the cells of a share of mistakes, and of its interval."""
     return [share(rate.value), f"{share(rate.low)}–{share(rate.high)}" if rate.n else "–"]
+
+
+def _print_money(console: Console, summary: Summary, most: int) -> None:
+    """Print what was earned against today's policy, and at most so many of the last periods."""
+    money = summary.money
+    if money is None:
+        return
+    _print(console, money_verdict(money, summary.currency))
+    if not math.isnan(money.whole.added):
+        titles = (money.axis, *MONEY_TITLES)
+        rows = money_rows(money, summary.currency)[-most - 1 :]
+        print_table(console, f"Earned, by {money.axis}", titles, rows)
+        _print(console, money_note(money), style="dim")
 
 
 def _print_outcomes(console: Console, summary: Summary) -> None:

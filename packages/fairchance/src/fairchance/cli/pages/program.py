@@ -50,6 +50,7 @@ from fairchance.words.checks import (
     to_do,
     verdict,
 )
+from fairchance.words.money import MONEY_TITLES, money_note, money_rows, money_verdict
 from fairchance.words.rounds import (
     assumed,
     note_text,
@@ -99,11 +100,15 @@ def program_page(summary: Summary, details: Details, late: float) -> Page:
     cards = list(_cards(summary, checks, late)) if summary.rounds else []
     sections = [_attention(checks)]
     if summary.rounds:
-        sections += [_rounds(summary), _groups(summary, checks), certificate_section(summary)]
-        sections += [_exploration(summary, checks), _data_checks(summary)]
+        sections += [_money(summary), _rounds(summary), _groups(summary, checks)]
+        sections += [
+            certificate_section(summary),
+            _exploration(summary, checks),
+            _data_checks(summary),
+        ]
     sections += [_changes(summary, details), settings_section(summary, details)]
     sections += [_reasons(details.rejections), _proof(summary)]
-    said, figure = f"{verdict(checks)} {to_do(checks)}".strip(), _trade_off(summary)
+    said, figure = f"{verdict(checks)} {to_do(checks)}".strip(), _main_figure(summary)
     return Page("program", title, _about(summary), said, light, cards, figure, sections)
 
 
@@ -139,6 +144,10 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
         known = f"from {counted(outcomes.known, 'known outcome')}, compared with rejecting all."
         known += "" if summary.currency else " The program names no currency."
         yield Card("Earned", _earned(summary, outcomes), known)
+    if summary.money is not None:
+        money, currency = summary.money, summary.currency
+        value = amount(money.whole.added, currency)
+        yield Card("Beyond today's policy", value, money_verdict(money, currency))
     pending, n_late = summary.waiting(), summary.waiting(late).n
     text = (
         f"of {accepted:,} accepted have no outcome yet, the oldest for {days(pending.oldest)}. If "
@@ -176,6 +185,15 @@ def _ends(what: str, rates: dict[str, Rate]) -> str:
     shown = dict.fromkeys([*ranked[:1], *ranked[-1:]])
     listed = ", ".join(f"{percent(rates[name].value)} of {name}" for name in shown)
     return f"{what}: {listed}." if listed else ""
+
+
+def _main_figure(summary: Summary) -> Figure | None:
+    """Return the money by month or, without a utility, mistakes of each round."""
+    if summary.money is None:
+        return _trade_off(summary)
+    spoken = money_verdict(summary.money, summary.currency)
+    caption = f"What the program earned beyond today's policy, by {summary.money.axis}."
+    return Figure("money", plot.money(summary), caption, spoken)
 
 
 def _trade_off(summary: Summary) -> Figure | None:
@@ -233,6 +251,20 @@ def _cell(rate: Rate) -> Cell:
 def _became(outcomes: Outcomes) -> list[str]:
     counts = (outcomes.not_taken, outcomes.good, outcomes.bad, outcomes.withdrawn, outcomes.pending)
     return [f"{n:,}" for n in counts]
+
+
+def _money(summary: Summary) -> Section:
+    """Return what was earned against today's policy, by month."""
+    money = summary.money
+    if money is None:
+        return Section("money", "Money against today's policy")
+    titles = [money.axis.capitalize(), *(title.capitalize() for title in MONEY_TITLES)]
+    rows = money_rows(money, summary.currency)
+    parts: list[Part] = [PageTable(f"Earned, by {money.axis}", money_note(money), titles, rows)]
+    trade_off = _trade_off(summary)
+    parts += [] if trade_off is None else [trade_off]
+    said = money_verdict(money, summary.currency)
+    return Section("money", "Money against today's policy", said, parts)
 
 
 def _rounds(summary: Summary) -> Section:
