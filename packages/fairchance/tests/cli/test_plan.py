@@ -222,3 +222,19 @@ def test_numbers_of_a_plan_are_not_cut_in_a_narrow_window(capsys):
         assert words in output
     print_plan(Console(width=120), result)
     assert "66 (62–70)" in capsys.readouterr().out
+
+
+def test_a_plan_needs_no_group_and_recommends_a_way_of_starting():
+    words = ("plan", "--history", "loans.csv", "--outcome", "outcome", *ACCEPTED[4:], *FEW)
+    found = done(*words)
+    assert [one["whom"] for one in found["certificate"]] == ["everybody"]
+    ways = {one["way"]: one["added"] for one in found["starts"]}
+    assert [*ways] == ["pilot", "incumbent", "history", "shadow"]
+    assert ways[found["recommended"]] == max(ways.values())
+    assert ways["shadow"] == 0  # both rounds
+    assert "sex" in [column["column"] for column in found["history"]["features"]]
+    printed = call(*words).stdout.splitlines()
+    (said,) = [line for line in printed if line.startswith("Recommended start")]
+    assert printed.index(said) < [line.strip() for line in printed].index(
+        "Earned, by year of 12 rounds; means"
+    )

@@ -16,7 +16,7 @@ from fairchance.errors import InputError
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.simulate import plan as planning
 from fairchance.simulate.feedback import Between, Feedback, Fixed
-from fairchance.simulate.plan import Plan, plan, simulate_plan
+from fairchance.simulate.plan import Plan, plan, recommended, simulate_plan, simulate_starts
 from fairchance.simulate.populations import Binormal
 from fairchance.simulate.run import run
 from fairchance.simulate.streams import Drawn
@@ -101,7 +101,7 @@ def test_the_command(tmp_path):
     for wrong, value in (
         (["--groups", "A:1"], "'A:1'"),
         (["--auc", "0.3"], "0.3"),
-        (["--history", str(tmp_path / "x.csv")], "--group"),
+        (["--history", str(tmp_path / "x.csv")], "--outcome"),
     ):
         refused = CliRunner().invoke(app, ["plan", *wrong, *few])
         assert refused.exit_code == 2
@@ -241,3 +241,46 @@ def test_invalid_delays(delay):
     error = json.loads(done.stdout)["error"]
     assert error["option"] == "--delay"
     assert repr(delay) in error["message"]
+
+
+def test_ways_of_starting_are_sums_over_the_first_two_years(monkeypatch):
+    """Today's policy is a cut of the only score, and in shadow mode it decides alone."""
+    stream = Drawn(Binormal(good=0.85, auc=0.8), 150, 30)
+    wanted, seen = Plan(stream, repetitions=2), {}
+
+    def watched(method, world, given):
+        key = method.evidence, given(1, next(world.batches()).applicants.people).get("ramp")
+        for result in run(method, world, given):
+            seen.setdefault(key, []).append(result)
+            yield result
+
+    monkeypatch.setattr(planning, "run", watched)
+    starts = simulate_starts(wanted, 600, 0.6, jobs=1)
+    keys = [("rounds", None), ("rounds", 1.0), ("history", 1.0), ("rounds", 0.0)]
+    for start, key in zip(starts, keys, strict=True):
+        results, cut = seen[key], None
+        assert len(results) == 2 * start.n_rounds == 48
+        worth = [np.where(one.applicants.outcome == 1, 200.0, -500.0) for one in results]
+        ours = [w[one.decided.accepted].sum() for w, one in zip(worth, results, strict=True)]
+        by_year = np.reshape(ours, (2, 2, 12)).sum(axis=2).mean(axis=0)
+        assert start.earned == pytest.approx(by_year.tolist())
+        d = [one.decided.incumbent for one in results]
+        if key[1] is not None:
+            theirs = [w[own].sum() for w, own in zip(worth, d, strict=True)]
+            assert sum(start.today) == pytest.approx(sum(theirs) / 2)
+            scores = np.concatenate([one.applicants.people.X[:, 0] for one in results])
+            cut = scores[np.concatenate(d)].min()
+            assert ((scores >= cut) == np.concatenate(d)).all()
+            assert np.mean(np.concatenate(d)) == pytest.approx(0.6, abs=0.03)
+            runs = np.reshape(np.subtract(ours, theirs), (2, 24)).sum(axis=1)
+            assert (start.least, start.most) == (runs.min(), runs.max())
+        assert start.today == starts[0].today
+    assert starts[3].earned[0] == starts[3].today[0]
+    assert recommended(starts).added == max(start.added for start in starts)
+
+
+def test_a_history_without_rejections_is_no_way_of_starting():
+    stream = Drawn(Binormal(good=0.85, auc=0.8), 60, 2)
+    starts = simulate_starts(Plan(stream, repetitions=2), 60, 1.0, jobs=1)
+    assert [start.way for start in starts] == ["pilot", "incumbent", "shadow"]
+    assert [len(start.earned) for start in starts] == [1, 1, 1]

@@ -1,28 +1,39 @@
-"""Simulate how long a certificate takes, what it costs and what it earns, before any decision."""
+"""Simulate ways of starting, how long a certificate takes and what it earns, in advance."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from fairchance.core.decisions import CurvePoint
 from fairchance.core.utility import Revenue
-from fairchance.errors import InputError
+from fairchance.errors import InputError, LearningWarning
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.methods.estimator import check_rounds
 from fairchance.simulate.feedback import Delay, Feedback, Fixed
-from fairchance.simulate.histories import HistoryRule, SelectedOnOutcome
+from fairchance.simulate.histories import ByPolicy, HistoryRule, SelectedOnOutcome
+from fairchance.simulate.people import People, Table
+from fairchance.simulate.populations import draw_applicants
 from fairchance.simulate.run import run
 from fairchance.simulate.streams import Stream
 from fairchance.simulate.worlds import World
 
-__all__ = ["Plan", "PlannedBound", "UntilCertified", "plan", "simulate_plan"]
+__all__ = ["YEAR", "Plan", "PlannedBound", "PlannedStart", "UntilCertified", "plan", "recommended"]
+__all__ += ["simulate_plan", "simulate_starts"]
+
+YEAR = 12  # rounds, a month each
+_SIMULATED = 3  # runs of each way of starting: they share their applicants, so few tell them apart
+_LEARNED_FROM = 5_000  # applicants of a population whose outcomes the score of today's policy knew
 
 
 @dataclass(frozen=True)
@@ -215,3 +226,148 @@ def _summarise(
         for column in taken.T
     ]
     return UntilCertified(name, float(reached.mean()), *quantiles, curve=curve)
+
+
+@dataclass(frozen=True)
+class PlannedStart:
+    """What a way of starting earns in its first two years, over simulated runs.
+
+    Attributes
+    ----------
+    way
+        ``"pilot"``: the program decides alone, and starts with pilots; ``"incumbent"``: beside
+        today's policy, which stays until another one is certified; ``"history"``: the same, with
+        the history as evidence; ``"shadow"``: today's policy decides in the first 12 rounds.
+    n_rounds
+        Rounds of a run, a month each.
+    share_certified, first
+        Share of runs with a certificate, and the median of their first certified rounds.
+    earned, today
+        What the program and today's policy earn in each year, means over runs.
+    least, most
+        What the program earns beyond today's policy in all rounds, in the worst and the best run.
+    """
+
+    way: str
+    n_rounds: int
+    share_certified: float
+    first: float
+    earned: tuple[float, ...]
+    today: tuple[float, ...]
+    least: float
+    most: float
+
+    @property
+    def added(self) -> float:
+        """What it earns beyond today's policy, mean over runs."""
+        return sum(self.earned) - sum(self.today)
+
+
+def simulate_starts(
+    wanted: Plan,
+    n_history: int,
+    share: float,
+    *,
+    jobs: int = -1,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[PlannedStart]:
+    """Simulate each way of starting over at most two years.
+
+    The history has a size of its own. Today's policy is a score cut that accepts a share of all
+    applicants, as the history did; a history without rejected applicants cannot be evidence.
+    """
+    rounds = min(2 * YEAR, wanted.stream.n_rounds)
+    stream: Any = wanted.stream
+    wanted = replace(wanted, stream=replace(stream, n_rounds=rounds, n_history=n_history))
+    ways = ["pilot", "incumbent", "history", "shadow"]
+    ways = [way for way in ways if share < 1 or way != "history"]
+    today = _score_cut(wanted.stream.source, share, wanted.seed)
+    tasks = [(way, n) for way in ways for n in range(min(_SIMULATED, wanted.repetitions))]
+    runs: dict[str, list[NDArray[np.float64]]] = {way: [] for way in ways}
+    pool = Parallel(n_jobs=jobs, return_as="generator")
+    found = pool(delayed(_simulate_start)(wanted, today, *task) for task in tasks)
+    for done, ((way, _), result) in enumerate(zip(tasks, found, strict=True), start=1):
+        runs[way].append(result)
+        if progress is not None:
+            progress(done, len(tasks))
+    return [_start(way, np.array(results)) for way, results in runs.items()]
+
+
+def recommended(starts: list[PlannedStart]) -> PlannedStart:
+    """Return the way of starting that earns most."""
+    return max(starts, key=lambda start: start.added)
+
+
+def _score_cut(source: Any, share: float, seed: int) -> Callable[[People], NDArray[np.float64]]:
+    """Return a policy that accepts a share of applicants, the best by a logistic score."""
+    if isinstance(source, Table):
+        X, outcome = source.X, source.outcome
+    else:
+        drawn = draw_applicants(source, _LEARNED_FROM, np.random.default_rng(seed))
+        X, outcome = drawn.people.X, drawn.outcome
+    score = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(X, outcome)
+    cut = np.quantile(score.decision_function(X), 1 - share)
+
+    def policy(people: People) -> NDArray[np.float64]:
+        return np.asarray(score.decision_function(people.X) >= cut, np.float64)
+
+    return policy
+
+
+def _simulate_start(
+    wanted: Plan, today: Callable[[People], NDArray[np.float64]], way: str, number: int
+) -> NDArray[np.float64]:
+    """Return for each round what was earned, what today's policy earns, and if it is certified."""
+
+    def given(t: int, people: People) -> dict[str, Any]:
+        ramp = 0.0 if way == "shadow" and t <= YEAR else 1.0
+        return {} if way == "pilot" else {"incumbent": today(people) == 1, "ramp": ramp}
+
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningWarning)  # a past may have rejected nobody
+        world = World(
+            wanted.stream,
+            ByPolicy(today),
+            feedback=Feedback(delay=wanted.delay),
+            scaling="none",
+            seed=wanted.seed + number,
+        )
+        past = world.history()
+        method = CertifiedClassifier(
+            wanted.alpha,
+            wanted.delta,
+            Revenue(gain=wanted.gain, loss=wanted.loss),
+            horizon=world.n_rounds,
+            maturity=wanted.maturity,
+            patience=wanted.patience,
+            group_as_feature=wanted.group_as_feature,
+            evidence="history" if way == "history" else "rounds",
+            random_state=number,
+        ).fit(
+            past.people.X,
+            past.outcomes,
+            accepted=past.accepted,
+            sensitive_features=past.people.group,
+        )
+        rows = []
+        for result in run(method, world, given):
+            worth = np.where(result.applicants.outcome == 1, wanted.gain, -wanted.loss)
+            ours, theirs = result.decided.accepted, today(result.applicants.people)
+            rows.append((worth @ ours, worth @ theirs, method.rounds_[-1].status == "certified"))
+        return np.array(rows, np.float64)
+
+
+def _start(way: str, runs: NDArray[np.float64]) -> PlannedStart:
+    """Return the sums of runs, which have a row for each round."""
+    years = range(0, runs.shape[1], YEAR)
+    earned, today = (
+        tuple(float(runs[:, at : at + YEAR, column].sum(axis=1).mean()) for at in years)
+        for column in (0, 1)
+    )
+    certified = runs[:, :, 2] == 1
+    reached = certified.any(axis=1)
+    first = float(np.median(certified.argmax(axis=1)[reached] + 1)) if reached.any() else np.nan
+    added = (runs[:, :, 0] - runs[:, :, 1]).sum(axis=1)
+    ends = float(added.min()), float(added.max())
+    n_rounds = runs.shape[1]
+    return PlannedStart(way, n_rounds, float(reached.mean()), first, earned, today, *ends)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from fairchance.core.decisions import Decisions
 from fairchance.errors import InputError
 from fairchance.methods.estimator import DecidingClassifier
 from fairchance.simulate.feedback import Mailbox
-from fairchance.simulate.people import Applicants
+from fairchance.simulate.people import Applicants, People
 from fairchance.simulate.worlds import World
 
 __all__ = ["Method", "RoundResult", "decision_log", "run"]
@@ -53,8 +53,14 @@ class RoundResult:
     upcoming: Applicants | None
 
 
-def run(method: Method, world: World) -> Iterator[RoundResult]:
-    """Run a method through a world, round by round."""
+def run(
+    method: Method, world: World, given: Callable[[int, People], dict[str, Any]] | None = None
+) -> Iterator[RoundResult]:
+    """Run a method through a world, round by round.
+
+    ``given`` returns more arguments of ``decide`` for the people of a round, such as the lender's
+    own decisions.
+    """
     mailbox = Mailbox()
     batches = world.batches()
     batch = next(batches, None)
@@ -63,7 +69,10 @@ def run(method: Method, world: World) -> Iterator[RoundResult]:
         t += 1
         people = batch.applicants.people
         # A world may drift as far as it likes.
-        options = {"unlike_history": True} if isinstance(method, DecidingClassifier) else {}
+        options: dict[str, Any] = (
+            {"unlike_history": True} if isinstance(method, DecidingClassifier) else {}
+        )
+        options |= {} if given is None else given(t, people)
         decided = method.decide(people.X, sensitive_features=people.group, **options)
         decided = _checked_copy(decided, len(people))
         mailbox.post(t, decided.ids[decided.accepted], batch.sealed.select(decided.accepted))

@@ -189,19 +189,24 @@ class Resampled(_FromTable):
     table
         The data set.
     n_batch
-        People in a round, and in S_0.
+        People in a round.
     n_rounds
         Rounds after S_0.
     drift
         How the draw changes over the rounds; None means no drift.
+    n_history
+        People in S_0; None means as many as in a round.
     """
 
     n_batch: int
     n_rounds: int
     drift: TableDrift | None = None
+    n_history: int | None = None
 
     def __post_init__(self) -> None:
         _check_counts(n_batch=self.n_batch, n_rounds=self.n_rounds)
+        if self.n_history is not None:
+            _check_counts(n_history=self.n_history)
         if self.drift is not None and self.drift.feature not in self.table.features:
             raise InputError(
                 f"the drifting feature must be one of {', '.join(self.table.features)}, "
@@ -216,11 +221,12 @@ class Resampled(_FromTable):
     def applicants(self, rng: np.random.Generator) -> Iterator[Applicants]:
         """Yield S_0, then the batches."""
         for t in range(self.n_rounds + 1):
-            rows = rng.choice(len(self.table), size=self.n_batch, p=self._weights(t))
+            n = self.n_batch if t else self.n_history or self.n_batch
+            rows = rng.choice(len(self.table), size=n, p=self._weights(t))
             drawn = self.table.take(rows)
             if self.drift is not None and self.drift.spoil:
                 chance = 1 - (1 - self.drift.spoil) ** t
-                kept = rng.random(self.n_batch) >= chance
+                kept = rng.random(n) >= chance
                 drawn = Applicants(drawn.people, drawn.outcome * kept, drawn.probability_good)
             yield drawn
 

@@ -1,9 +1,10 @@
-"""``fairchance plan``: estimate how long a certificate takes."""
+"""``fairchance plan``: compare ways of starting, and estimate how long a certificate takes."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,17 +14,24 @@ import typer
 from fairchance.cli.options import Jobs, Json, check_jobs, errors, names
 from fairchance.cli.output import Console, counting_bar, print_json, print_table
 from fairchance.errors import InputError
-from fairchance.words import amount, share
+from fairchance.words import amount, percent, share
 from fairchance.words.rounds import assumed, sentence
 
 if TYPE_CHECKING:  # slow to import
     from fairchance.cli.files.histories import PastApplications
     from fairchance.ledger.config import Labels
     from fairchance.simulate.people import Table
-    from fairchance.simulate.plan import UntilCertified
+    from fairchance.simulate.plan import PlannedStart, UntilCertified
     from fairchance.simulate.streams import Stream
 
 _SHOWN = 5  # values of an outcome in a sentence
+_MOST_PAST = 5_000  # applicants of a simulated history, since larger ones take long
+_WAYS = {
+    "pilot": "alone, with pilots",
+    "incumbent": "beside today's policy",
+    "history": "beside it, history as evidence",
+    "shadow": "shadow for 12 rounds",
+}
 _FINAL_AT_ONCE = "Outcomes that may be corrected later need a maturity (--maturity)."
 
 
@@ -41,7 +49,9 @@ def plan(
         Path | None, typer.Option(help="Simulate from your csv or parquet file instead of rates.")
     ] = None,
     outcome: Annotated[str, typer.Option(help="With a file: its outcome column.")] = "",
-    group: Annotated[str, typer.Option(help="With a file: its group column.")] = "",
+    group: Annotated[
+        str, typer.Option(help="With a file: its group column, to plan a certificate of each.")
+    ] = "",
     accepted: Annotated[
         str,
         typer.Option(
@@ -81,13 +91,16 @@ def plan(
     jobs: Jobs = -1,
     json: Json = False,
 ) -> None:
-    """Estimate how long a certificate takes, what it costs until then, and what other bounds earn.
+    """Compare ways of starting, and estimate how long a certificate takes and what it costs.
+
+    The first two years are simulated for each way of starting, with a score cut as today's policy
+    that accepts as many as the history did; the way that earns most is recommended.
 
     Example: fairchance plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2
     """
     with errors(json):
-        if history is not None and not (outcome and group):
-            raise InputError("a file needs --outcome and --group.", option="history")
+        if history is not None and not outcome:
+            raise InputError("a file needs --outcome.", option="history")
         if history is None and (outcome or group or accepted or good_outcome or features):
             raise InputError("columns are of a file; name it with {option}.", option="history")
         check_jobs(jobs)
@@ -96,7 +109,8 @@ def plan(
         if patience is None and most:
             patience = most + 1
         from fairchance.simulate.feedback import Between  # noqa: PLC0415
-        from fairchance.simulate.plan import Plan  # noqa: PLC0415
+        from fairchance.simulate.histories import SelectedOnOutcome  # noqa: PLC0415
+        from fairchance.simulate.plan import Plan, recommended, simulate_starts  # noqa: PLC0415
         from fairchance.simulate.plan import plan as make_plan  # noqa: PLC0415
         from fairchance.simulate.populations import Binormal  # noqa: PLC0415
         from fairchance.simulate.streams import (  # noqa: PLC0415 - slow to import
@@ -110,6 +124,7 @@ def plan(
             past = read_past(history, outcome, group, accepted, good_outcome, names(features))
             table = accepted_table(past, history, outcome, group)
             stream: Stream = Resampled(table, people, rounds)
+            n_past, share_accepted = past.accepted.size, float(past.accepted.mean())
             n_drawn = people * (rounds + 1)
             about = past.as_dict() | {"people_drawn": n_drawn}
             for line in (
@@ -118,13 +133,15 @@ def plan(
                 console.print(line, soft_wrap=True)
         else:
             stream = Drawn(Binormal(good, auc, shares), people, rounds)
+            rule = SelectedOnOutcome()
+            n_past, share_accepted = 10 * people, good * rule.good + (1 - good) * rule.bad
         wanted = Plan(
             stream,
             alpha,
             delta,
             gain,
             loss,
-            group_as_feature=True,
+            group_as_feature=history is None or bool(group),
             repetitions=repetitions,
             delay=Between(least, most),
             maturity=maturity or 0,
@@ -132,6 +149,10 @@ def plan(
         )
         with counting_bar("repetitions", json) as progress:
             estimates = make_plan(wanted, jobs=jobs, progress=progress)
+            starts = simulate_starts(
+                wanted, min(n_past, _MOST_PAST), share_accepted, jobs=jobs, progress=progress
+            )
+        best = recommended(starts)
         late = {
             "delay": {"least": least, "most": most},
             "maturity": maturity,
@@ -139,8 +160,11 @@ def plan(
         }
         if json:
             more = {} if about is None else {"history": about}
-            print_json({"certificate": [asdict(one) for one in estimates], **late, **more})
+            ways = [asdict(start) | {"added": start.added} for start in starts]
+            found = {"recommended": best.way, "starts": ways, **late, **more}
+            print_json({"certificate": [asdict(one) for one in estimates], **found})
         else:
+            print_starts(console, starts, best, share_accepted)
             print_plan(console, estimates)
             console.print(_late_message(late))
             console.print(sentence(assumed(maturity or 0)), soft_wrap=True)
@@ -159,7 +183,7 @@ def read_past(
     from fairchance.extras import arrow  # noqa: PLC0415
     from fairchance.ledger.config import MISSING, Config, Roles  # noqa: PLC0415
 
-    roles = [outcome, group, *([accepted] if accepted else [])]
+    roles = [outcome, *filter(None, (group, accepted))]
     # The group is a feature of every plan.
     others = tuple(dict.fromkeys(name for name in features if name != group))
     if len({*roles}) < len(roles) or {*roles} & {*others} or (features and not others):
@@ -176,7 +200,7 @@ def read_past(
     config = Config(
         source="the options",
         name="plan",
-        roles=Roles(row, outcome, accepted or None, (group,), others),
+        roles=Roles(row, outcome, accepted or None, (group,) if group else (), others),
         texts=(),
         missing_values=(),
         missing=MISSING[0],
@@ -243,10 +267,12 @@ def accepted_table(past: PastApplications, path: Path, outcome: str, group: str)
         numbers = expansion.numbers(numbers)
     return Table(
         name=path.stem,
-        source=f"{rows.num_rows:,} rows of {path.name}, groups {group}, outcomes {outcome}.",
+        source=f"{rows.num_rows:,} rows of {path.name}, groups {group or '–'}, outcomes {outcome}.",
         features=tuple(titles),
         X=numbers.astype(np.float64, copy=False),
-        group=np.array(rows[group].to_pylist(), np.str_),
+        group=np.array(
+            rows[group].to_pylist() if group else ["everybody"] * rows.num_rows, np.str_
+        ),
         outcome=past.good[past.accepted].astype(np.int8),
     )
 
@@ -300,6 +326,35 @@ def _late_message(late: dict[str, Any]) -> str:
         return "As if every outcome were known before the next round (--delay)."
     after = f"{least} to {most}" if least < most else f"{most}"
     return f"Rounds until an outcome is known: {after}; counted as bad after: {late['patience']}."
+
+
+def print_starts(
+    console: Console, starts: Sequence[PlannedStart], best: PlannedStart, accepted: float
+) -> None:
+    """Print which way of starting is recommended, and what each one earns by year."""
+    from fairchance.simulate.plan import YEAR  # noqa: PLC0415 - slow to import
+
+    more = "less" if best.added < 0 else "more"
+    console.print(
+        f"Recommended start: {_WAYS[best.way]}. It earns {amount(abs(best.added))} {more} than "
+        f"today's policy in the first {best.n_rounds} rounds ({amount(best.least)} to "
+        f"{amount(best.most)} in simulated runs).",
+        soft_wrap=True,
+    )
+    years = [f"year {at}" for at in range(1, len(best.earned) + 1)]
+    rows = [["today's policy", *map(amount, best.today), "–", "–", "–"]]
+    for start in starts:
+        first = "–" if math.isnan(start.first) else f"{start.first:,.0f}"
+        cells = [*map(amount, start.earned), amount(start.added)]
+        rows.append([_WAYS[start.way], *cells, f"{start.share_certified:.0%}", first])
+    titles = ("start", *years, "difference", "certified", "first in round")
+    print_table(console, f"Earned, by year of {YEAR} rounds; means", titles, rows)
+    console.print(
+        f"Today's policy is imitated by a score cut that accepts {percent(accepted)}, the share "
+        f"of the history.",
+        style="dim",
+        soft_wrap=True,
+    )
 
 
 def print_plan(console: Console, estimates: list[UntilCertified]) -> None:
