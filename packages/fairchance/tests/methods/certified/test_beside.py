@@ -263,14 +263,20 @@ def test_a_second_query_with_another_decision_is_caught(monkeypatch):
     assert too_many(false_runs(town, {"ramp": 0.3, "kinds": ("own",)}, 62, 12), 12, DELTA)
 
 
+def shadow_if_bad(month):
+    return 0.0 if month.bad.mean() > JUST_ABOVE else 1.0
+
+
+def shadow_by_x(month):
+    return 0.0 if month.X.mean() > 0 else 1.0  # x says nothing of the outcome
+
+
 @pytest.mark.long
-def test_a_ramp_chosen_after_a_look_at_the_month_is_caught():
+@pytest.mark.parametrize(("ramp", "caught"), [(shadow_if_bad, True), (shadow_by_x, False)])
+def test_a_ramp_chosen_after_a_look_at_the_outcomes_is_caught(ramp, caught):
     """A lender who knows which months are bad, and lets them pass in shadow, hides them."""
-
-    def ramp(month):
-        return 0.0 if month.bad.mean() > JUST_ABOVE else 1.0
-
-    assert too_many(false_runs(GENEROUS, {"ramp": ramp, "n": 60, "rounds": 60}, 62, 40), 40, DELTA)
+    false = false_runs(GENEROUS, {"ramp": ramp, "rounds": 60}, 67, 30)
+    assert too_many(false, 30, DELTA) == caught
 
 
 # What a round depends on, and what is spent.
