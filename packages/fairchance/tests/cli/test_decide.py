@@ -335,15 +335,18 @@ def test_a_group_that_the_history_lacks_is_decided_if_groups_may_not_decide(tmp_
     new.to_csv(file, index=False)
     to = ("--ledger", url)
     result = done("decide", *to, file, "-o", tmp_path / "decisions.csv")
-    assert (result["people"], result["refused"]["rows"]) == (39, 1)
-    assert result["new_groups"] == [{"column": "sex", "value": "x", "people": 5}]
+    assert (result["people"], result["refused"]["rows"]) == (40, 0)
+    assert [(row["value"], row["people"]) for row in result["new_groups"]] == [
+        ("x", 5),
+        ("not stated", 1),
+    ]
     (found,) = [row for row in done("status", *to)["groups"] if row["group"] == "x"]
     assert found["n_people"] == 5
     assert done("verify", *to)["message"] is None
     new.assign(id=lambda f: "b" + f["id"], sex=new["id"]).to_csv(file, index=False)
     message = refused("decide", *to, file, "-o", tmp_path / "names.csv")
     assert "40 of 40" in message
-    assert len(done("status", *to)["groups"]) == 3
+    assert len(done("status", *to)["groups"]) == 4
 
 
 def test_unusable_rows_are_refused_and_the_rest_is_decided(lender, tmp_path):
