@@ -232,7 +232,8 @@ def test_a_plan_needs_no_group_and_recommends_a_way_of_starting():
     assert [*ways] == ["pilot", "incumbent", "history", "shadow"]
     assert ways[found["recommended"]] == max(ways.values())
     assert ways["shadow"] == 0  # both rounds
-    assert "sex" in [column["column"] for column in found["history"]["features"]]
+    # A protected column is never a feature silently.
+    assert "sex" not in [column["column"] for column in found["history"]["features"]]
     printed = call(*words).stdout.splitlines()
     (said,) = [line for line in printed if line.startswith("Recommended start")]
     assert printed.index(said) < [line.strip() for line in printed].index(

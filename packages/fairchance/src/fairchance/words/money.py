@@ -57,9 +57,10 @@ def money_verdict(money: Money, currency: str = "") -> str:
         )
     more = "less" if whole.added < 0 else "more"
     interval = "" if math.isnan(whole.low) else f" ({_interval(whole, currency)})"
+    than = "today's policy would have" if money.against == "incumbent" else "at the past's rate"
     return (
-        f"The program earned {amount(abs(whole.added), currency)} {more} than today's policy would "
-        f"have{interval}, on {counted(whole.n_loans, 'loan')}; {pending}"
+        f"The program earned {amount(abs(whole.added), currency)} {more} than {than}"
+        f"{interval}, on {counted(whole.n_loans, 'loan')}; {pending}"
     )
 
 

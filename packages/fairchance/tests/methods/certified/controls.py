@@ -115,3 +115,7 @@ class MixtureUnproven(Engine):
     @property
     def incumbent_certified(self):
         return True
+
+    @property
+    def incumbent_rejected(self):
+        return False

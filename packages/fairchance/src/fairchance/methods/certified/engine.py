@@ -792,7 +792,8 @@ class Engine:
         elif best is not None:
             notes.append(Note("incumbent_stays", {"earned": worth, "best": best[0]}))
         # A mixture of two policies that keep α keeps it.
-        certified = policy.certified and (ramp == 1 or self.incumbent_certified)
+        of_lender = self.incumbent_certified and not rejected
+        certified = policy.certified and (ramp == 1 or of_lender)
         return replace(policy, certified=certified, ramp=ramp, notes=tuple(notes))
 
     def _best_certified(
