@@ -47,6 +47,12 @@ whatever the probability m ≤ π with which the applicant belongs to the accept
 + rem. For m = π, Z = −(1 − b)·(A·w·1{bad} + rem) + b·A·w·1{good} is not smaller, and for m < π it
 is nearer to 0 or positive. Such an applicant counts only against a bound, and never for it.
 
+**Shocks.** If all applicants of a round share a shock S of the bad share, mean zero, sub-Gaussian
+with scale σ and independent over rounds, no mean of Z(b) moves by more than |S| per applicant, so
+that E[Π(1 + λZ) | S] ≤ exp(λ·n·c·S) with |c| ≤ 1 in a round with n of them. The factor of a round
+is divided by exp(½·(λ·n·σ)²), and θ is the mean over shocks. The bets are the same for all b then:
+gain grows with b, and the divisor does not.
+
 **Outcomes that are not known** count as the worst case. A pending loan may still not be taken, and
 that is no worse: T = 0 gives 0, which is between what good and bad ones give.
 """
@@ -145,6 +151,8 @@ class Bets:
         Two numbers a and c: V − b·U is at most a − c·b, whatever the applicant. V·c ≤ U·a.
     capital
         What the gamblers of this kind may still use of their capital.
+    spread
+        σ times the number of applicants, for each round.
     """
 
     u: Floats
@@ -153,6 +161,7 @@ class Bets:
     starts: Rows
     worst: tuple[float, float]
     capital: float = 1.0
+    spread: Floats | float = 0.0
 
     @staticmethod
     def of(
@@ -163,20 +172,23 @@ class Bets:
         *,
         per_round: bool = False,
         changes: bool = False,
+        shock: float = 0.0,
     ) -> Bets:
         """Collect the bets on applicants, in the order of their rounds.
 
         ``rounds`` has the position of each round's first applicant, and the end; no round is empty.
         With ``per_round``, bet once per round, on the means of U and V, or on their sums over N;
-        ``changes`` is whether the policy changed between rounds.
+        ``changes`` is whether the policy changed between rounds, and ``shock`` is σ.
         """
+        spread = shock * np.diff(rounds)
         if per_round:
             sizes, capital = np.diff(rounds).astype(np.float64), 1.0
             if changes:
                 k = math.ceil(math.log2(sizes.max() / sizes[0]))
                 sizes, capital = np.full_like(sizes, sizes[0] * 2.0**k), 0.5 ** (k + 1)
             means = [np.add.reduceat(x, rounds[:-1]) / sizes for x in (u, v)]
-            return Bets(means[0], means[1], None, np.arange(rounds.size), worst, capital)
+            ends = np.arange(rounds.size)
+            return Bets(means[0], means[1], None, ends, worst, capital, spread / sizes)
         matters = (u != 0) | (v != 0)
         if not matters.all():
             rounds = np.append(0, np.cumsum(matters))[rounds]
@@ -188,10 +200,11 @@ class Bets:
             counts.append(n)
             starts.append(starts[-1] + found.size)
         if starts[-1] > _FEW * u.size:
-            return Bets(u, v, None, rounds, worst)
+            return Bets(u, v, None, rounds, worst, spread=spread)
         pair = np.concatenate(pairs) if pairs else np.empty(0, complex)
         count = np.concatenate(counts).astype(np.float64) if counts else np.empty(0)
-        return Bets(pair.real.copy(), pair.imag.copy(), count, np.array(starts), worst)
+        values, ends = (pair.real.copy(), pair.imag.copy()), np.array(starts)
+        return Bets(*values, count, ends, worst, spread=spread)
 
     @cached_property
     def _blocks(self) -> tuple[Rows, Rows, Rows]:
@@ -211,7 +224,8 @@ class Bets:
         full, blocks, first = self._blocks
         if not full.size:
             return grown
-        bets = (_SHARES / (most - slope * b))[:, None]
+        # An allowance for shocks grows with the bet, so the bet must not grow with b.
+        bets = (_SHARES / (most if np.any(self.spread) else most - slope * b))[:, None]
         at_once = max(1, _NUMBERS // z.size)
         for some in range(0, bets.size, at_once):
             factors = bets[some : some + at_once] * z
@@ -221,7 +235,7 @@ class Bets:
             else:
                 logs = np.log(factors) * self.count
             grown[some : some + at_once, full] = np.add.reduceat(logs, first, axis=1)
-        return grown
+        return np.asarray(grown - 0.5 * (bets * self.spread) ** 2)
 
 
 def upper_bound(
@@ -282,6 +296,7 @@ def fdr_bounds(
     error: float,
     changes: bool,
     unsure: Bools | None = None,
+    shock: float = 0.0,
 ) -> tuple[float, float]:
     """Return bounds of the false discovery rate; ``worst`` and ``best`` say who counts as bad.
 
@@ -297,6 +312,7 @@ def fdr_bounds(
                 (part.cap + 1, part.cap + 1),
                 per_round=part.per_round,
                 changes=changes,
+                shock=shock,
             )
             for part in covered
         ]
@@ -336,6 +352,7 @@ def profit_bounds(
     changes: bool,
     utility: Utility,
     unsure: Bools | None = None,
+    shock: float = 0.0,
 ) -> tuple[float, float]:
     """Return bounds of what accepting earns over rejecting, per applicant."""
     good, bad = utility.gain_good, utility.gain_bad
@@ -363,6 +380,7 @@ def profit_bounds(
                     (largest, 1.0),
                     per_round=part.per_round,
                     changes=changes,
+                    shock=shock,
                 )
             )
         return least + span * upper_bound(bets, error / 2, changes=changes)
@@ -379,6 +397,7 @@ def difference_bounds(
     rounds: Rows,
     error: float,
     utility: Utility,
+    shock: float = 0.0,
 ) -> tuple[float, float]:
     """Return bounds of what one policy earns over another, per applicant, on the same decisions.
 
@@ -401,7 +420,7 @@ def difference_bounds(
             v = (earned + one.rem * most - other.rem * least + span) / (2 * span)
             largest = one.cap / 2 + 1  # |w − w'| ≤ W, and the rest is at most the span
             how = {"per_round": one.per_round, "changes": changes}
-            bets.append(Bets.of(np.ones_like(v), v, rounds, (largest, 1.0), **how))
+            bets.append(Bets.of(np.ones_like(v), v, rounds, (largest, 1.0), shock=shock, **how))
         return span * (2 * upper_bound(bets, error / 2, changes=changes, grid=_FINE) - 1)
 
     return -bound(*(-gain for gain in gains)), bound(*gains)

@@ -229,6 +229,8 @@ class Evaluation(Displayed):
         What must hold for the intervals, as codes (``words.audits.assumption``).
     backend
         The kind of frame that the log came in.
+    shock
+        σ of the log.
     """
 
     policy: str
@@ -244,6 +246,7 @@ class Evaluation(Displayed):
     confidence: float
     assumptions: tuple[str, ...]
     backend: str
+    shock: float = 0.0
 
     def of(self, measure: str, group: str = "", attribute: str = "") -> Measured:
         """Return one measure, of all applicants or of a group.
@@ -520,6 +523,7 @@ def _evaluate(
         options.confidence,
         tuple(_assumptions(log, policy, options)),
         log.backend,
+        log.shock,
     )
 
 
@@ -537,6 +541,7 @@ def _assumptions(log: DecisionLog, policy: Chances, options: _Options) -> Iterat
         yield "estimated"
         return
     yield "one_population"
+    yield "independent"
     if policy.changes:
         yield "policy_changes"
     yield from notes_on(log, options.pending)
@@ -716,14 +721,11 @@ class _Judge:
         rounds = round_starts(log.round[rows])
         covered = cover(pi, log.propensity[rows], log.taken[rows], log.drawn[rows])
         worst, best = self._bad[rows], 1.0 - np.nan_to_num(log.outcome[rows], nan=1.0)
+        seen = covered, worst, best, rounds, error, changes
         return {
             "selection_rate": mean_bounds(least, pi, rounds, error, changes, unsure),
-            "false_discovery_rate": fdr_bounds(covered, worst, best, rounds, error, changes, unsure)
-            if least.any()
-            else none,
-            "profit": profit_bounds(
-                covered, worst, best, rounds, error, changes, self.options.utility, unsure
-            ),
+            "false_discovery_rate": fdr_bounds(*seen, unsure, log.shock) if least.any() else none,
+            "profit": profit_bounds(*seen, self.options.utility, unsure, log.shock),
         }
 
     def added(self) -> Measured:
@@ -752,6 +754,7 @@ class _Judge:
                 round_starts(log.round[wider]),
                 1.0 - self.options.confidence,
                 utility,
+                log.shock,
             )
         error = float(np.linalg.norm(earned - value)) / n
         estimate = Estimate(math.nan if reason else value, error)

@@ -212,6 +212,8 @@ class GroupAudit(Displayed):
         What must hold for the intervals, as codes (``words.audits.assumption``).
     backend
         The kind of frame that the log came in.
+    shock
+        σ of the log.
     """
 
     measured: tuple[GroupMeasure, ...]
@@ -219,6 +221,7 @@ class GroupAudit(Displayed):
     confidence: float
     assumptions: tuple[str, ...]
     backend: str
+    shock: float = 0.0
 
     def of(self, measure: str, group: str = "", attribute: str = "") -> GroupMeasure:
         """Return one measure, of all applicants or of a group.
@@ -308,6 +311,7 @@ def groups(log: DecisionLog, *, confidence: float = 0.95, pending: Pending = "cu
         confidence,
         tuple(_assumptions(log, pending, calibrated)),
         log.backend,
+        log.shock,
     )
 
 
@@ -404,6 +408,7 @@ def _assumptions(log: DecisionLog, pending: str, calibrated: bool) -> Iterator[s
         yield "estimated"
         return
     yield "group_populations"
+    yield "independent"
     yield from notes_on(log, pending)
     if log.groups and log.erased.any():
         yield "erased_worst"
@@ -607,7 +612,12 @@ def _intervals(log: DecisionLog, rows: Rows, unsure: Rows, error: float) -> dict
     found = {
         "bad_rate": _bad_rate_bounds(log, rows, maybe, error),
         "true_positive_rate": tpr_bounds(
-            *decided, rounds, error, changes=rounds.size > 2, unsure=maybe[rows]
+            *decided,
+            rounds,
+            error,
+            changes=rounds.size > 2,
+            unsure=maybe[rows],
+            shock=log.shock,
         ),
     }
     if log.score is not None:
@@ -637,8 +647,8 @@ def _bad_rate_bounds(
     worst, best = 1 - np.nan_to_num(good, nan=0.0), 1 - np.nan_to_num(good, nan=1.0)
     if score is not None:
         worst, best = (worst + score) / 2, (best + score) / 2
-    rounds, unsure = round_starts(log.round[rows]), maybe[rows]
-    return fdr_bounds(covered, worst, best, rounds, error, False, unsure if unsure.any() else None)
+    rounds, unsure = round_starts(log.round[rows]), maybe[rows] if maybe[rows].any() else None
+    return fdr_bounds(covered, worst, best, rounds, error, False, unsure, log.shock)
 
 
 def tpr_bounds(
@@ -651,6 +661,7 @@ def tpr_bounds(
     *,
     changes: bool,
     unsure: Bools | None = None,
+    shock: float = 0.0,
 ) -> Ends:
     """Return bounds of the share of good applicants that the logged policy accepts; see the module.
 
@@ -676,9 +687,10 @@ def tpr_bounds(
         ):
             if drawn.any():
                 worst = (most, most)
-                bets.append(Bets.of(u, v, rounds, worst, per_round=True, changes=changes))
+                made = Bets.of(u, v, rounds, worst, per_round=True, changes=changes, shock=shock)
+                bets.append(made)
             u_each, v_each = np.where(drawn, settled, u), np.where(drawn, settled, v)
-            bets.append(Bets.of(u_each, v_each, rounds, (most, most)))
+            bets.append(Bets.of(u_each, v_each, rounds, (most, most), shock=shock))
     return (
         1.0 - upper_bound(below, error / 2, changes=changes),
         upper_bound(above, error / 2, changes=changes),

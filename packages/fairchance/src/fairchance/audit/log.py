@@ -32,6 +32,7 @@ _USUAL: dict[Any, set[Any]] = {"good": {"bad", "good"}, 1: {0, 1}}  # outcomes, 
 _RANGES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)  # of probabilities that are compared
 _SIGMAS, _ENOUGH = 6.0, 10.0  # how far acceptances may be off, given so much variance
 _ROUNDING = 1e-9
+_LARGEST_SHOCK = 0.2
 _WITHDRAWN, _NOT_TAKEN = "withdrawn", "not_taken"  # outcomes of ledgers beside good and bad
 
 
@@ -119,6 +120,9 @@ class DecisionLog:
         not show may have decided, and no interval of this package is valid at all times.
     pos_label
         The good outcome.
+    shock
+        σ of a shock of the bad share that all applicants of a round may have in common; intervals
+        allow for it.
 
     Attributes
     ----------
@@ -161,6 +165,7 @@ its policy accepted it.
         features: Iterable[str | int] | None = None,
         estimated: bool = False,
         pos_label: Any = None,
+        shock: float = 0.0,
     ) -> None:
         values = as_array(accepted if propensity is None else propensity)
         n = values.shape[0] if values.ndim else 0
@@ -168,6 +173,9 @@ its policy accepted it.
             raise InputError("the log has no decisions; pass at least one.")
         self.accepted: Bools = _truths(accepted, n, "accepted")
         self.erased = _truths(erased, n, "erased")
+        if not 0 <= shock <= _LARGEST_SHOCK:
+            raise InputError(f"shock must be from 0 to {_LARGEST_SHOCK}, got {shock!r}.")
+        self.shock = float(shock)
         self.X = X
         if X is not None and n_rows(X) != n:
             raise InputError(f"X must have {n} rows, one per decision, got {n_rows(X)}.")
@@ -218,6 +226,7 @@ its policy accepted it.
         features: Sequence[str] | None = None,
         estimated: bool = False,
         pos_label: Any = None,
+        shock: float = 0.0,
     ) -> DecisionLog:
         """Read a log from the named columns of any frame.
 
@@ -234,7 +243,7 @@ its policy accepted it.
             Columns that models may use. All further columns are kept for rules, but models use
             none of them unless they are named: a column such as the date of an outcome would tell
             what was not known at the decision.
-        estimated, pos_label
+        estimated, pos_label, shock
             As for ``DecisionLog``.
         """
         if not is_frame(frame):
@@ -246,7 +255,7 @@ its policy accepted it.
         others = (group, features, pos_label, *columns.values())
         named = estimated or any(name != key for key, name in one.items())
         if {*table.columns} >= _EXPORTED and not named and others == (None,) * len(others):
-            return _of_export(table)
+            return _of_export(table, shock)
         groups = [group] if isinstance(group, str) else list(group or ())
         one |= columns
         names = [name for name in one.values() if name is not None]
@@ -261,6 +270,7 @@ its policy accepted it.
             features=features or (),
             estimated=estimated,
             pos_label=pos_label,
+            shock=shock,
             **{key: None if name is None else table[name] for key, name in one.items()},
         )
 
@@ -416,7 +426,7 @@ its policy accepted it.
         return mean
 
 
-def _of_export(table: Any) -> DecisionLog:
+def _of_export(table: Any, shock: float) -> DecisionLog:
     """Return the log in a table that ``fairchance export`` wrote."""
     names = [name for name in table.columns if name.startswith(_FEATURE)]
     groups = [name for name in table.columns if name.startswith(_GROUP)]
@@ -451,6 +461,7 @@ def _of_export(table: Any) -> DecisionLog:
         exploit=as_array(table["region"]) == "exploit" if "region" in table.columns else None,
         overridden=accepted & overruled,
         erased=table["erased"],
+        shock=shock,
     )
 
 
