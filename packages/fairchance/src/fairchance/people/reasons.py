@@ -23,7 +23,7 @@ applicant left empty is called missing, because there is no value to compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -57,6 +57,7 @@ __all__ = [
     "encode",
     "first_misfit",
     "in_words",
+    "letters",
     "reasons_for",
 ]
 
@@ -509,6 +510,43 @@ def in_words(reasons: Sequence[tuple[str, float]]) -> str:
     if not reasons:
         return NO_SINGLE_FEATURE
     return ", ".join(f"{name} ({value:.2f})" for name, value in reasons)
+
+
+def letters(
+    reasons: Iterable[Sequence[tuple[str, float]] | None],
+    sentences: Mapping[str, Mapping[str, str]],
+    *,
+    incumbent: NDArray[np.bool_] | None = None,
+    barred: NDArray[np.bool_] | None = None,
+    ramp: float = 1.0,
+) -> list[str | None]:
+    """Return the reasons of each applicant in the lender's words, each with its code.
+
+    A column without a sentence is named. There is no letter for barred applicants, nor for those
+    whom the lender's own process may have rejected (ramp r < 1 and d = 0): the score does not say
+    why.
+
+    Examples
+    --------
+    >>> sentences = {"debt": {"code": "R2", "text": "Your debts are high."}}
+    >>> letters([[("debt", -1.2), ("missing income", -0.8)], None], sentences)
+    ['R2: Your debts are high. missing income.', None]
+    >>> letters([[("debt", -1.2)]], sentences, incumbent=np.array([False]), ramp=0.05)
+    [None]
+    """
+    listed = list(reasons)
+    ours = np.ones(len(listed), np.bool_)
+    if ramp < 1 and incumbent is not None:
+        ours &= incumbent
+    if barred is not None:
+        ours &= ~barred
+    said = {name: f"{one['code']}: {one['text']}" for name, one in sentences.items()}
+    return [
+        " ".join(said.get(name, f"{name}.") for name, _ in each) or NO_SINGLE_FEATURE
+        if each is not None and is_ours
+        else None
+        for each, is_ours in zip(listed, ours.tolist(), strict=True)
+    ]
 
 
 def first_misfit(

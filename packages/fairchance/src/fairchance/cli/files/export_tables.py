@@ -15,7 +15,7 @@ from fairchance.ledger.base import STATES, Entry, ListedRows
 from fairchance.ledger.decision_log import flips_coins
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.sql import Reader
-from fairchance.people.reasons import decode, in_words
+from fairchance.people.reasons import decode, in_words, letters
 
 _ROWS = 20_000  # people read at a time
 _DECISION_KINDS = {
@@ -76,6 +76,7 @@ def decision_tables(
             for entry in reader.entries(kind=kind)
         },
         {entry.number: entry for entry in reader.entries(kind="override")},
+        settings.says.get("about", {}).get("reasons", {}),
     )
     yield view.empty()
     for entry in reader.entries(kind="batch"):
@@ -101,12 +102,14 @@ class _View:
     groups: list[str] | None
     observed_at: dict[int, str]
     overrides: dict[int, Entry]
+    sentences: dict[str, dict[str, str]]
 
     @property
     def schema(self) -> pa.Schema:
         text, number, day = pa.string(), pa.float64(), pa.timestamp("ms")
         columns = self.shape.columns
         kinds = _DECISION_KINDS | {"id": pa.int64() if self.shape.id_kind == "i" else text}
+        kinds |= {"letter": text} if self.sentences else {}
         for name in self.features or ():
             kinds[f"feature.{name}"] = (
                 text if name in columns.texts else day if name in columns.dates else number
@@ -122,7 +125,7 @@ class _View:
         """Return some of a batch's decisions."""
         n, says = len(part.people), entry.says
         gone = [name is None for name in part.people.applications]
-        decided = part.decisions
+        decided, reasons = part.decisions, self._reasons(part)
         columns: list[Any] = [
             ids_of(part.people.applications, self.shape),
             gone,
@@ -142,10 +145,11 @@ class _View:
             pa.nulls(n) if decided.fold is None else _where(decided.fold, decided.fold >= 0),
             *(pa.nulls(n) if one is None else one for one in (decided.incumbent, decided.barred)),
             [says["ramp"]] * n,
-            self._reasons(part),
+            [None if one is None else in_words(one) for one in reasons],
             *zip(*map(self._override, part.overrides), strict=True),
             [outcome and outcome[0] for outcome in part.outcomes],
             [outcome and self.observed_at.get(outcome[1]) for outcome in part.outcomes],
+            *self._letters(entry, part, reasons),
             *self._features(part),
             *self._groups(part),
         ]
@@ -170,14 +174,18 @@ class _View:
         decision = "accepted" if accepted else "rejected"
         return "taken back" if entry.says.get("undo") else decision, reason, entry.by, entry.at
 
-    def _reasons(self, part: ListedRows) -> list[str | None]:
+    def _reasons(self, part: ListedRows) -> list[list[tuple[str, float]] | None]:
         given, reference = part.people.reasons, self.shape.reference
         if given is None or reference is None:
             return [None] * len(part.people)
-        return [
-            None if reasons is None else in_words(decode(reasons, reference.names))
-            for reasons in given
-        ]
+        return [None if one is None else decode(one, reference.names) for one in given]
+
+    def _letters(self, entry: Entry, part: ListedRows, reasons: Any) -> list[list[str | None]]:
+        if not self.sentences:
+            return []
+        decided = part.decisions
+        given = {"incumbent": decided.incumbent, "barred": decided.barred}
+        return [letters(reasons, self.sentences, ramp=entry.says["ramp"], **given)]
 
     def _features(self, part: ListedRows) -> list[Any]:
         if self.features is None:
