@@ -256,7 +256,8 @@ ONLY_PARTIAL |= {"kind", "exposure", "amount"}
 def chosen(config, key, line):
     """Uncomment a line of the example, and remove the settings that contradict it."""
     config = re.sub(rf"^({key} = )", r"# \1", config, flags=re.MULTILINE)
-    table = "limits" if key in LIMITS else "checks" if key in ("stop", "warn") else None
+    homes = {"stop": "checks", "warn": "checks", "income": "reasons"}
+    table = "limits" if key in LIMITS else homes.get(key)
     config = config.replace(f"# [{table}]", f"[{table}]")
     assert config.count(f"# {line}") == 1
     return config.replace(f"# {line}", line)

@@ -87,6 +87,34 @@ def test_init_starts_nothing_until_roles_are_named(folder):
     assert "'q7' looks" in call(*INIT, "--check").stdout
 
 
+@pytest.mark.parametrize(
+    "form", ["%d/%m/%Y", "%m-%d-%y", "%d.%m.%Y", "%Y/%m/%d", "%d-%b-%Y", "%Y%m%d", "%d/%m/%Y %H:%M"]
+)
+def test_dates_in_other_forms_are_no_features(folder, form):
+    days = pd.date_range("2030-01-01", periods=60).strftime(form)
+    frame = people(400).assign(booking=[days[at % 60] for at in range(400)])
+    write(folder, frame=frame)
+    assert 'ignore = ["booking"]' in refused(*INIT)
+    assert done(*INIT, "--check")["left_out"] == {"booking": "applied"}
+
+
+def test_numbers_of_customers_who_apply_again_are_no_features(folder):
+    numbers = 400_000 + np.arange(400) * 7 % 1900  # two of three differ
+    numbers[::3] = numbers[1::3].repeat(2)[: numbers[::3].size]
+    frame = people(400).assign(customer_no=numbers, kundennr=numbers, loans_no=numbers % 5)
+    write(folder, frame=frame.assign(ref=[f"C{one}" for one in numbers]))
+    left_out = dict.fromkeys(("customer_no", "kundennr", "ref"), "identifier")
+    assert done(*INIT)["left_out"] == left_out
+
+
+def test_a_group_for_each_year_of_age_is_not_proposed(folder):
+    frame = past().assign(age=20 + np.arange(400) % 50)
+    write(folder, frame=frame)
+    message = refused(*INIT)
+    assert 'groups = ["sex", "maritalStatus", "q7"]' in message
+    assert 'ignore = ["maritalStatus", "q7", "age"]' in message
+
+
 def test_columns_that_are_named_are_answered(folder):
     write(folder, 'ignore = ["maritalStatus"]\napplied = "asked"\nfeatures = ["income", "q7"]')
     assert [one["column"] for one in done(*INIT)["features"]] == ["income", "q7"]
@@ -133,6 +161,7 @@ def test_applicants_without_a_group_are_decided_unless_groups_decide(folder, mod
     write(folder, frame=frame)
     place = folder.joinpath("program.toml")
     place.write_text(PROGRAM.replace("seed =", f'group_mode = "{mode}"\nseed ='))
+    assert ("'blind' or 'audit'" in call(*INIT, "--check").stdout) is (mode == "aware")
     result = done(*INIT)
     assert result["people"] == (400 - n if mode == "aware" else 400)
     batch = people(90, 1000).drop(columns="outcome")

@@ -21,7 +21,7 @@ from fairchance.cli.files.refusals import (
     refused_path,
     too_many_message,
 )
-from fairchance.cli.files.rows import features_groups_ids
+from fairchance.cli.files.rows import features_groups_ids, persons_of
 from fairchance.cli.files.tables import check_apart, file_name, ledger_files
 from fairchance.cli.input_checks import check_column_names
 from fairchance.cli.options import (
@@ -163,6 +163,7 @@ def _start(
             raise InputError(_open_roles_message(history, configuration))
         configuration = _with_answers(history, configuration)
         history = read_history(source, configuration)
+    configuration.check_reasons(history.columns.names or ())
     if strict:
         history.refused.stop(source)
     place = None if place is None else history.refused.write(place)
@@ -177,6 +178,7 @@ def _start(
         classifier, y, checkpoint = configuration.classifier(), history.good.astype(np.int8), None
         given = {"accepted": history.accepted, "sensitive_features": groups, "ids": ids}
         given |= {"not_taken": history.not_taken} if history.not_taken.any() else {}
+        given |= persons_of(history.table, configuration.roles)
         about = configuration.about(history.columns.names or (), history.gaps)
         if check or url is None:
             classifier.fit(X, y, **given)  # raises what starting the program would raise
@@ -195,11 +197,20 @@ def _open_roles_message(history: PastApplications, config: Config) -> str:
     what, write = [], []
     if protected:
         what.append(f"protected attributes ({', '.join(map(repr, protected))})")
-        names = [*config.roles.groups, *protected]
-        write.append(f"groups = {_toml(names)} or ignore = {_toml(protected)}")
+        # A group for each number, such as a year of age, would be too small to be compared.
+        few = [
+            one.name
+            for one in history.open_roles
+            if one.name in protected and one.kind not in ("number", "date")
+        ]
+        groups = f"groups = {_toml([*config.roles.groups, *few])} or " if few else ""
+        write.append(f"{groups}ignore = {_toml(protected)}")
     if times:
         what.append(f"the time of the application ({', '.join(map(repr, times))})")
-        write.append(f'applied = "{times[0]}" or ignore = {_toml(times)}')
+        # The time of the application must be dates as 2031-01-31, or numbers.
+        read = [one.name for one in history.open_roles if one.name in times and one.kind != "text"]
+        applied = f'applied = "{read[0]}" or ' if read else ""
+        write.append(f"{applied}ignore = {_toml(times)}")
     return (
         f"columns look like {' and '.join(what)}, which decisions use only if you say so; write "
         f"into [columns] of {config.source}: {', and '.join(write)}, or list all features there."
@@ -369,6 +380,7 @@ def _planned(history: PastApplications, config: Config) -> dict[str, Any]:
             *roles.groups,
             *(name for name in features if name not in roles.groups),
             *roles.by_lender.values(),
+            *filter(None, [roles.persons]),
         ],
         "may_be_missing": config.about(features, history.gaps)["missing"],
     }

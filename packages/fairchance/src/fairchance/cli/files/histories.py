@@ -14,6 +14,7 @@ from fairchance.cli.files.rows import (
     check_there,
     decision_words,
     outcome_states,
+    refuse_without_person,
     split_rows,
     text_columns,
     truth_values,
@@ -139,7 +140,7 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     """Return the usable rows of a table; ``shown`` is its name in messages."""
     roles = config.roles
     table = with_codes_as_text(sent.table, sent.as_written)
-    needed = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
+    needed = [roles.id, roles.outcome, *filter(None, (roles.accepted, roles.persons))]
     if roles.accepted is not None and roles.accepted not in table.column_names:
         raise InputError(
             f"{shown} has no column {roles.accepted!r}, which [columns] accepted names; correct or "
@@ -170,6 +171,7 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     )
     before = refused.usable
     refuse_ambiguous_ids(ready[roles.id].to_pylist(), roles.id, refused)
+    refuse_without_person(refused.table, roles, refused, np.arange(refused.table.num_rows))
     states, accepted, unread = _past(refused, config)
     _refuse_single_members(refused, roles.groups)
     usable = refused.usable

@@ -31,10 +31,16 @@ __all__ += ["with_codes_as_text", "without_missing"]
 
 FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
 _DATE = r"^\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?\s*$"
+# Dates that are not read, as 31/08/2031, 8-31-31, 31.8.2031, 2031/08/31 or 31-Aug-2031.
+_OTHER_DATE = (
+    r"^\s*(\d{1,2}([./-])\d{1,2}[./-](\d{4}|\d\d)|\d{4}[./]\d{1,2}[./]\d{1,2}"
+    r"|\d{1,2}[ -][A-Za-z]{3,9}[ -](\d{4}|\d\d))([T ]\d\d?:\d\d.*)?\s*$"
+)
+_DAY_NUMBER = r"^(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(\.0)?$"  # 20310831
 _CODE = r"^\s*0\d+\s*$"  # a postcode
 _TRUTH = r"(?i)^\s*(true|false)\s*$"
 _SHOWN_VALUES = 3  # of a column of text
-_ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|key)$", re.IGNORECASE)
+_ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|key|no|num|number|ref|reference)$|nr$", re.IGNORECASE)
 _ENOUGH = 20  # applicants, so that all differ hardly by chance
 
 
@@ -83,8 +89,9 @@ def find_columns(
 
     A column is left out if it is empty, if its values have no kind of ours, or if it looks like an
     identifier: text of which no classifier keeps a value, since too few applicants share it, or
-    different whole numbers that are nearly consecutive, or in a column with a name such as loan_id.
-    So is one that looks protected, or like the time of the application, unless it is chosen.
+    different whole numbers that are nearly consecutive. In a column with a name such as loan_id or
+    customer_no, it is enough that most values differ. So is one that looks protected, or like the
+    time of the application, by its name or because it holds dates in any form, unless it is chosen.
     A column of text holds numbers if at least half of its values are numbers; the rows with words
     are refused later. Numbers with separators raise an error, because refusing those rows would
     keep only the numbers below 1000.
@@ -110,7 +117,8 @@ def find_columns(
     found = []
     for name in features:
         values = without_missing(table[name], missing)
-        column = _found(values, name, name in texts, source)
+        is_time = name not in chosen and _are_written_dates(values, "text")
+        column = _found(values, name, name in texts or is_time, source)
         if not column.left_out and name not in chosen:
             column = replace(column, left_out=_open_role(values, column))
         elif column.left_out and name in (*chosen, *texts):
@@ -156,8 +164,26 @@ def _found(column: Any, name: str, is_text: bool, source: str) -> FoundColumn:
 def _open_role(values: Any, column: FoundColumn) -> str:
     from fairchance.people.columns import role_by_looks  # noqa: PLC0415 - slow
 
-    distinct = values.drop_null().unique().to_pylist() if column.kind == "text" else ()
-    return role_by_looks(column.name, column.kind, distinct)
+    distinct = values.drop_null().unique()
+    if _are_written_dates(distinct, column.kind):
+        return "protected" if role_by_looks(column.name, "date") == "protected" else "applied"
+    return role_by_looks(
+        column.name, column.kind, distinct.to_pylist() if column.kind == "text" else ()
+    )
+
+
+def _are_written_dates(distinct: Any, kind: str) -> bool:
+    """Return whether the values of a column of text or numbers are dates in another form."""
+    pa, compute = arrow(), arrow("compute")
+    if kind == "number" and len(distinct) >= _ENOUGH:
+        if pa.types.is_floating(distinct.type):
+            distinct = compute.round(distinct).cast(pa.int64(), safe=False)
+        words, pattern = distinct.cast(pa.string()), _DAY_NUMBER
+    elif kind == "text" and pa.types.is_string(distinct.type):
+        words, pattern = without_missing(distinct, _markers()).drop_null(), _OTHER_DATE
+    else:
+        return False
+    return len(words) > 0 and compute.all(compute.match_substring_regex(words, pattern)).as_py()
 
 
 def _kind_of_text(column: Any, name: str, source: str) -> str:
@@ -228,16 +254,18 @@ def _why_left_out(column: Any, name: str, kind: str) -> str:
     from fairchance.people.columns import SEVERAL, looks_like_identifier  # noqa: PLC0415 - slow
 
     compute = arrow("compute")
+    n, n_distinct = len(column) - column.null_count, compute.count_distinct(column).as_py()
+    # A customer who applies again has the same number again.
+    named = n >= _ENOUGH and 2 * n_distinct > n and _ID_NAME.search(name)
     if kind == "text":
         counts = compute.value_counts(column.drop_null()).field("counts")
-        return "identifier" if compute.max(counts).as_py() < SEVERAL else ""
-    n = len(column) - column.null_count
-    if kind != "number" or compute.count_distinct(column).as_py() < n:
+        return "identifier" if named or compute.max(counts).as_py() < SEVERAL else ""
+    if kind != "number":
         return ""
     values = as_numbers(column)[0]
     there = values[np.isfinite(values)]
-    whole = n >= _ENOUGH and bool(np.all(there == np.floor(there)))
-    if looks_like_identifier(there) or (whole and _ID_NAME.search(name)):
+    whole = bool(np.all(there == np.floor(there)))
+    if (named and whole) or (n_distinct == n and looks_like_identifier(there)):
         return "identifier"
     return ""
 

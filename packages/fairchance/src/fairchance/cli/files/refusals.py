@@ -56,9 +56,11 @@ _SENTENCES = {
     "formatted": "{column} must be a number without separators or units, got {value}",
     "infinite": "{column} is infinite",
     "not_a_date": "{column} must be a date such as 2031-01-31, got {value}",
-    "no_group": "{column} is empty, and every applicant needs a group",
+    "no_group": "{column} is empty, and every applicant needs a group unless group_mode of a "
+    "program is 'blind' or 'audit'",
     "unknown_group": "the group {value} was not in the history, which has {allowed}",
     "lone_group": "the group {value} has no other applicant, and a group needs two",
+    "no_person": "{column} is empty, and must say who applied",
     # Past decisions and outcomes
     "no_decision": "{column} is empty, and must be {allowed}",
     "not_a_decision": "{column} must be {allowed}, got {value}",
@@ -164,7 +166,7 @@ class Refusals:
     ([(2, 'b', 'no_group')], [True, False])
     >>> refused.to_table().select(["id", "reason_code", "reason"]).to_pylist()[0]
     {'id': 'b', 'reason_code': 'no_group', 'reason': "'age' is empty, and every applicant needs a
-    group"}
+    group unless group_mode of a program is 'blind' or 'audit'"}
     """
 
     def __init__(
