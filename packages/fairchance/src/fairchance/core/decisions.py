@@ -367,6 +367,9 @@ class CertifiedRound(Displayed):
         How many the lender's own process accepted; None if its decisions were not given.
     n_barred
         How many applicants were barred from acceptance.
+    shock
+        σ of a shock of the bad share that all applicants of a round may have in common, which the
+        certificate allows for.
     kind
         What the policy is: ``"own"``, our ranking; ``"union"``, the lender's decisions and the best
         of our ranking besides; ``"incumbent"``, the lender's decisions.
@@ -405,4 +408,5 @@ class CertifiedRound(Displayed):
     ramp: float = field(default=1.0, kw_only=True)
     n_incumbent: int | None = field(default=None, kw_only=True)
     n_barred: int = field(default=0, kw_only=True)
+    shock: float = field(default=0.0, kw_only=True)
     kind: str = field(default="own", kw_only=True)

@@ -136,6 +136,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         "certify": ChoiceValue(("overall", "per-group")),
         "floor": NUMBER,
         "shock": NUMBER,
+        "per_person": WHOLE,
         "patience": PlainValue(
             f"a whole number or {_NEVER!r}", lambda value: value == _NEVER or WHOLE.fits(value)
         ),

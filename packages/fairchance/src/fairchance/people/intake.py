@@ -43,6 +43,7 @@ from fairchance.words.batches import unlike_words
 from fairchance.words.columns import left_out_words
 
 __all__ = ["Batch", "History", "Intake", "good_outcome", "one_group", "read_flags"]
+__all__ += ["read_persons"]
 
 _PAIRS = ((0, 1), (-1, 1))  # labels whose meaning is obvious; False and True are the first
 
@@ -116,6 +117,24 @@ def read_flags(values: Any, n: int, name: str) -> NDArray[np.bool_]:
             f"{np.argmax(strange)}; correct it."
         )
     return array.astype(np.bool_)
+
+
+def read_persons(values: Any, n: int) -> NDArray[np.str_]:
+    """Read who applied, one value per application, as text; nothing may be missing.
+
+    Examples
+    --------
+    >>> read_persons([17, 18, 17], 3).tolist()
+    ['17', '18', '17']
+    """
+    names = column(values, n, "persons")
+    missing = int(is_missing(names).sum())
+    if missing:
+        raise InputError(
+            f"{missing} of {n} applicants have no value in persons; give each of them one of their "
+            f"own."
+        )
+    return names.astype(np.str_)
 
 
 def _numbers(X: Any, estimator: Any, least: int) -> NDArray[Any]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn.neighbors import KNeighborsClassifier
 
 from fairchance import CertifiedClassifier
 from fairchance.errors import InputError
 from fairchance.methods.certified.evidence import Dependence, Wealth, by_person, log_growth, values
-from methods.certified.known_truth import ALPHA, QUICK, rngs, too_many
+from fairchance.methods.certified.ranking import PastApplicants
+from methods.certified.known_truth import ALPHA, DELTA, QUICK, rngs, too_many
 from methods.certified.ladders import LEVEL, make_ladder
 from methods.certified.lender import Town, open_program, tell
 
 RUNG, MOST, RUNS = 70, 5, 60
+HISTORY_LEVEL = 0.016  # of δ = .1, for a history as evidence
 
 
 def at_rung(**options):
@@ -206,3 +209,105 @@ def test_wrong_persons_are_refused(rng, persons):
     with pytest.raises(InputError, match="persons"):
         clf.decide(rng.normal(size=(10, 2)), persons=persons)
     assert len(clf.rounds_) == 0
+
+
+def method_certifies(rng, *, told=True, rounds=12, n_persons=150, **numbers):
+    """Return whether the whole method ever certifies a policy, of which each breaks α."""
+    persons, bad = applications(rng, 300, **numbers)
+    clf = CertifiedClassifier(
+        ALPHA, DELTA, learner=QUICK, per_person=MOST, horizon=rounds, random_state=0
+    )
+    X = rng.normal(size=(300, 2))[persons]
+    clf.fit(X, 1 - bad, accepted=X[:, 0] > -1, persons=persons if told else None)
+    for _ in range(rounds):
+        persons, bad = applications(rng, n_persons, **numbers)
+        X = rng.normal(size=(n_persons, 2))[persons]
+        decided = clf.decide(X, persons=persons if told else None, unlike_history=True)
+        clf.observe(decided.ids[decided.accepted], 1 - bad[decided.accepted])
+        if decided.certified:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(("bad_apply", "good_apply"), [(5, 1), (1, 5), (5, 5)])
+@pytest.mark.parametrize("runs", [4, pytest.param(200, marks=pytest.mark.long)])
+def test_the_whole_method_certifies_nothing_if_persons_apply_often(runs, bad_apply, good_apply):
+    often = {"bad_apply": bad_apply, "good_apply": good_apply}
+    false = sum(method_certifies(rng, **often) for rng in rngs(84, runs))
+    assert not too_many(false, runs, DELTA)
+
+
+@pytest.mark.long
+def test_the_whole_method_is_false_if_it_is_not_told_of_persons():
+    false = sum(
+        method_certifies(rng, told=False, bad_apply=5, good_apply=5) for rng in rngs(85, 100)
+    )
+    assert too_many(false, 100, DELTA)
+
+
+# The history as evidence.
+
+
+def history_certifies(rng, learner=QUICK, *, told=True, n_persons=200, **numbers):
+    """Return whether the history tests policies and certifies one; each of them breaks α.
+
+    Features say nothing about outcomes, but all applications of a person have the same.
+    """
+    persons, bad = applications(rng, n_persons, **numbers)
+    X = rng.normal(size=(n_persons, 2))[persons]
+    clf = CertifiedClassifier(
+        ALPHA, DELTA, learner=learner, evidence="history", per_person=MOST, random_state=0
+    )
+    told_persons = persons if told else None
+    clf.fit(X, 1 - bad, accepted=persons != persons[-1], persons=told_persons)
+    clf.decide(rng.normal(size=(50, 2)), unlike_history=True)
+    ladders = [ladder for ladder in clf._engines[0].ladders if ladder.from_history]
+    assert clf._engines[0].rules.history_level == pytest.approx(HISTORY_LEVEL)
+    return len(ladders) > 0, any(ladder.certified().any() for ladder in ladders)
+
+
+@pytest.mark.parametrize(("bad_apply", "good_apply"), [(5, 1), (1, 5), (5, 5)])
+@pytest.mark.filterwarnings("ignore:All accepted")
+@pytest.mark.parametrize("runs", [RUNS, pytest.param(1500, marks=pytest.mark.long)])
+def test_persons_who_apply_often_in_the_history_certify_nothing(runs, bad_apply, good_apply):
+    often = {"bad_apply": bad_apply, "good_apply": good_apply}
+    tested, false = np.sum([history_certifies(rng, **often) for rng in rngs(81, runs)], axis=0)
+    assert tested > runs / 2
+    assert not too_many(false, runs, HISTORY_LEVEL)
+
+
+def test_halves_by_application_are_false():
+    """A model has then seen other applications of the persons on whom it is tested."""
+    memory = KNeighborsClassifier(1)
+    often = {"bad_apply": 5, "good_apply": 5, "n_persons": 400, "told": False}
+    assert sum(history_certifies(rng, memory, **often)[1] for rng in rngs(82, 8)) >= 7
+
+
+def test_halves_by_person_with_a_bet_per_application_are_false(monkeypatch):
+    monkeypatch.setattr(PastApplicants, "dependence", lambda self: Dependence())
+    often = {"bad_apply": 5, "good_apply": 5}
+    false = sum(history_certifies(rng, **often)[1] for rng in rngs(83, 2 * RUNS))
+    assert too_many(false, 2 * RUNS, HISTORY_LEVEL)
+
+
+def test_halves_of_the_history_divide_no_person(rng):
+    persons = rng.integers(0, 100, 500)
+    X = rng.normal(size=(500, 2))
+    clf = CertifiedClassifier(learner=QUICK, random_state=0)
+    clf.fit(X, persons % 2, accepted=rng.random(500) < 0.7, persons=persons)
+    for split in (0, 1):
+        halves = [clf._history.fold(number, split) for number in (0, 1)]
+        who = [{*half.persons.tolist(), *half.rejected_persons.tolist()} for half in halves]
+        assert who[0].isdisjoint(who[1])
+        assert len(who[0] | who[1]) == np.unique(persons).size
+        assert min(map(len, who)) > 25
+
+
+def test_a_history_with_too_many_applications_of_a_person_is_no_evidence(rng):
+    """Leaving out the others would count persons instead of applications."""
+    X, persons = rng.normal(size=(300, 2)), np.maximum(np.arange(300) - 6, 0)
+    given = {"accepted": X[:, 0] > 0, "persons": persons}
+    options = {"learner": QUICK, "evidence": "history", "random_state": 0}
+    with pytest.raises(InputError, match=r"7 applications .* per_person=6"):
+        CertifiedClassifier(per_person=6, **options).fit(X, persons % 2, **given)
+    CertifiedClassifier(per_person=7, **options).fit(X, persons % 2, **given)

@@ -27,7 +27,6 @@ from fairchance.core.sampling import ramped_coins
 from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError, LearningWarning
-from fairchance.frames import column
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.wrap import check_keeps_nobody
 from fairchance.methods.certified.engine import ChosenPolicy, Engine, Reference
@@ -50,7 +49,7 @@ from fairchance.methods.estimator import (
 from fairchance.notebook import Records
 from fairchance.people.columns import as_missing_values
 from fairchance.people.ids import id_bits, keyed_bits, ramp_bits, round_key
-from fairchance.people.intake import Batch, History, Intake, read_flags
+from fairchance.people.intake import Batch, History, Intake, read_flags, read_persons
 from fairchance.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
 from fairchance.people.likeness import Checks
 from fairchance.people.reasons import Scored
@@ -174,14 +173,7 @@ class _Persons:
         """Read the persons of a batch, of whom each may have ``most`` applications that count."""
         if persons is None:
             return None
-        names = column(persons, len(batch), "persons")
-        missing = sum(name is None or name != name for name in names.tolist())
-        if missing:
-            raise InputError(
-                f"{missing} of {len(batch)} applicants have no value in persons; give each of them "
-                f"one of their own."
-            )
-        number = np.unique(names.astype(np.str_), return_inverse=True)[1]
+        number = np.unique(read_persons(persons, len(batch)), return_inverse=True)[1]
         # By the bits of ids, so that the order of rows does not matter.
         order = np.lexsort([batch.bits, number])
         first = np.searchsorted(number[order], number[order])
@@ -244,8 +236,9 @@ class CertifiedClassifier(DecidingClassifier):
         tested too, on one more ladder. This assumes that it holds every applicant of its time,
         accepted or rejected, and that they come from the same population as those of the rounds.
     per_person
-        The most applications of one person in a round that count as evidence, if ``decide`` is told
-        the persons. Further ones get the answer that the first one got.
+        M: the most applications of one person in a round that count as evidence, if the persons are
+        known. Further ones get the answer that the first one got. A history that is evidence must
+        have no more of one person.
     shock
         σ of a shock that the share of bad outcomes of all applicants of a round may have in common,
         such as .02 for two points; certificates allow for it. 0 means none.
@@ -380,6 +373,7 @@ class CertifiedClassifier(DecidingClassifier):
         not_taken: Any = None,
         sensitive_features: Any = None,
         ids: Any = None,
+        persons: Any = None,
     ) -> CertifiedClassifier:
         """Start from a history of past decisions; it ranks applicants and certifies nothing.
 
@@ -401,12 +395,22 @@ class CertifiedClassifier(DecidingClassifier):
             Group of each applicant; several columns are several protected attributes.
         ids
             Ids of the applications, integers or strings; None means consecutive integers.
+        persons
+            Who applied, one value per application, as for ``decide``. None means that all
+            applicants are different persons.
         """
-        self._begin(X, y, accepted, not_taken, sensitive_features, ids)
+        self._begin(X, y, accepted, not_taken, sensitive_features, ids, persons)
         return self
 
     def _start(
-        self, X: Any, y: Any, accepted: Any, not_taken: Any, sensitive_features: Any, ids: Any
+        self,
+        X: Any,
+        y: Any,
+        accepted: Any,
+        not_taken: Any,
+        sensitive_features: Any,
+        ids: Any,
+        persons: Any,
     ) -> None:
         check_certified_settings(self)
         self._intake = Intake(
@@ -425,7 +429,7 @@ class CertifiedClassifier(DecidingClassifier):
         )
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._history = PastApplicants(history.for_fit())
+        self._history = self._past_applicants(history, persons)
         self._learner = (
             SelectionAwareEnsemble(self._intake.categorical)
             if self.learner is None
@@ -460,6 +464,21 @@ class CertifiedClassifier(DecidingClassifier):
         missing = _missing_message(history, self.learner)
         if missing:
             warnings.warn(missing, LearningWarning, stacklevel=3)
+
+    def _past_applicants(self, history: History, persons: Any) -> PastApplicants:
+        """Return the history as rankings learn from it, with the persons if they are known."""
+        if persons is None:
+            return PastApplicants(history.for_fit())
+        names = read_persons(persons, len(history))
+        most = int(np.unique(names, return_counts=True)[1].max())
+        # Leaving out the others would count persons instead of applications.
+        if self.evidence == "history" and most > self.per_person:
+            raise InputError(
+                f"a person has {most} applications in the history, and evidence='history' allows "
+                f"for per_person={self.per_person}; set it to a number that nobody exceeds, or use "
+                f"evidence='rounds'."
+            )
+        return PastApplicants(history.for_fit(), id_bits(names), self.per_person)
 
     def _engine(self, n_engines: int, z: int) -> Engine:
         strategy = self._allowed(

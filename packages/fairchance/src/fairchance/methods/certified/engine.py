@@ -728,7 +728,13 @@ class Engine:
         bounds_on_ratio = ladder.ratio_bounds(None, ramp=0.0)
         use = np.broadcast_to(fdr <= _PROMISING * bounds, (len(bounds), *bounds_on_ratio.shape))
         ladder.test(
-            at, accepted.astype(np.float64), accepted, bad, ratio_bounds=bounds_on_ratio, use=use
+            at,
+            accepted.astype(np.float64),
+            accepted,
+            bad,
+            ratio_bounds=bounds_on_ratio,
+            use=use,
+            dependence=test.dependence(),
         )
         loss, gain = self.rules.utility.gain_bad, self.rules.utility.gain_good
         earned = np.where(test.outcome == 1, gain, loss)
@@ -1252,6 +1258,7 @@ class Engine:
             ramp=policy.ramp,
             n_incumbent=n_incumbent,
             n_barred=n_barred,
+            shock=rules.shock,
         )
 
     def _curve(self, bets: list[LadderBets]) -> tuple[CurvePoint, ...]:

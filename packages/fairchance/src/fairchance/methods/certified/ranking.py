@@ -13,6 +13,7 @@ from fairchance.core.decisions import Note
 from fairchance.core.saved import saved
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.wrap import fit_likelihood
+from fairchance.methods.certified.evidence import Dependence
 from fairchance.people.columns import Expansion
 from fairchance.people.ids import keyed_bits, round_key
 from fairchance.people.intake import History
@@ -117,15 +118,27 @@ class PastApplicants:
     Attributes
     ----------
     X, outcome, group, bits : features, outcomes, groups and id bits of the accepted applicants.
-    rejected_X, rejected_group, rejected_bits : the same of the rejected, who have no outcomes.
+    persons : bits of who applied, by which halves are drawn; those of ids if persons are not known.
+    rejected_X, rejected_group, rejected_bits, rejected_persons : the same of the rejected, who have
+        no outcomes.
+    per_person : the most applications of a person that the tests allow for; None if each
+        application is another person's.
     is_complete : whether nobody was forgotten. A choice of whom to forget could make a certificate.
     """
 
-    def __init__(self, history: History) -> None:
+    def __init__(
+        self,
+        history: History,
+        persons: NDArray[np.uint64] | None = None,
+        per_person: int | None = None,
+    ) -> None:
         X, accepted = np.asarray(history.X, dtype=np.float64), history.accepted
         self.X, self.rejected_X = X[accepted], X[~accepted]
         self.group, self.rejected_group = history.group[accepted], history.group[~accepted]
         self.bits, self.rejected_bits = history.bits[accepted], history.bits[~accepted]
+        who = history.bits if persons is None else persons
+        self.persons, self.rejected_persons = who[accepted], who[~accepted]
+        self.per_person = None if persons is None else per_person
         self.outcome = history.outcome
         self.is_complete = True
         # Applicants who did not take the loan have no outcome to learn from.
@@ -152,11 +165,12 @@ class PastApplicants:
     def fold(self, number: int, split: int = 0) -> PastApplicants:
         """Return one of two random halves, the same in any order of rows; splits are independent.
 
-        Both halves of a split are drawn by the ids.
+        All applications of a person are in the same half: a model that has seen some of them has
+        seen the outcomes of the others, too.
         """
         part, key = copy.copy(self), round_key(0, split)
-        halves = (keyed_bits(bits, key) >> 63 == number for bits in (self.bits, self.rejected_bits))
-        part._keep(*halves)
+        who = (self.persons, self.rejected_persons)
+        part._keep(*(keyed_bits(bits, key) >> 63 == number for bits in who))
         return part
 
     def as_accepted_and_good(self) -> PastApplicants:
@@ -164,12 +178,21 @@ class PastApplicants:
         part = copy.copy(self)
         part.X, part.group = self.everyone
         part.bits = np.concatenate([self.bits, self.rejected_bits])
+        part.persons = np.concatenate([self.persons, self.rejected_persons])
         rejected = np.zeros(len(self.rejected_X), np.int8)
         part.outcome = np.concatenate([self.outcome, rejected])
         nobody = slice(0)
         part.rejected_X, part.rejected_group = self.rejected_X[nobody], self.rejected_group[nobody]
         part.rejected_bits = self.rejected_bits[nobody]
+        part.rejected_persons = self.rejected_persons[nobody]
         return part
+
+    def dependence(self) -> Dependence:
+        """Return which of ``everyone`` are applications of one person."""
+        if self.per_person is None:
+            return Dependence()
+        who = np.concatenate([self.persons, self.rejected_persons])
+        return Dependence(np.unique(who, return_inverse=True)[1], self.per_person)
 
     def forget(self, bits: NDArray[np.uint64]) -> None:
         """Delete applicants for good."""
@@ -183,6 +206,8 @@ class PastApplicants:
         self.rejected_X = self.rejected_X[rejected]
         self.rejected_group = self.rejected_group[rejected]
         self.rejected_bits = self.rejected_bits[rejected]
+        self.persons = self.persons[accepted]
+        self.rejected_persons = self.rejected_persons[rejected]
 
 
 def learn_ranking(
