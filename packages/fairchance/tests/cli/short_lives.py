@@ -32,7 +32,7 @@ import pandas as pd
 from cli.lender_files import CERTIFIED, PROGRAM, call, people
 from fairchance.ledger import sql
 
-FOR_READERS = {"reason", "reasons"}  # columns of tables, in words
+FOR_READERS = {"reason", "reasons", "letter"}  # columns of tables, in words
 LEDGER = "sqlite:///lender.db"
 TABLES = (".csv", ".json")
 # A mistake of each kind in files and options, by command. Hardly any of it is recorded.

@@ -89,7 +89,8 @@ def test_a_currency_is_stored(read, currency):
 def test_about_of_a_program(read):
     config = read(
         columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]\nmissing_values = ["?", -9]\n'
-        'incumbent = "taken"\nbarred = "minor"\napplied = "when"\nignore = ["race"]',
+        'incumbent = "taken"\nbarred = "minor"\napplied = "when"\n'
+        'persons = "customer"\nignore = ["race"]',
         outcomes='withdrawn = ["left", 9]\nnot_taken = "off"\nnot_taken_within = "2 rounds"',
         rest='[retention]\nmonths = 12\n[decisions]\naccepted = "A"\nrejected = ["D", 2]',
     )
@@ -104,6 +105,7 @@ def test_about_of_a_program(read):
             "incumbent": "taken",
             "barred": "minor",
             "applied": "when",
+            "persons": "customer",
         },
         "outcomes": {
             "good": ["yes"],
@@ -118,7 +120,9 @@ def test_about_of_a_program(read):
         "retention_months": 12,
         "decisions": {"accepted": ["A"], "rejected": ["D", "2"]},
     }
-    roles = Roles("id", "paid", "taken", ("sex",), ("x", "zip"), "taken", "minor", "when")
+    roles = Roles(
+        "id", "paid", "taken", ("sex",), ("x", "zip"), "taken", "minor", "when", "customer"
+    )
     assert Roles.read(about) == roles
     columns = ["id", "paid", "x", "zip", "minor", "taken", "when", "race"]
     assert config.features(columns) == ("x", "zip")
@@ -347,7 +351,7 @@ def test_the_example_explains_every_key():
     lines = re.findall(r"^(?:# )?(\w+) = .*?  # \w.*$", text, flags=re.MULTILINE)
     keys = {"name", "id", "outcome", "accepted", "groups", "features", "text", "months"}
     keys |= {"missing", "missing_values", "incumbent", "barred", "not_taken_within"}
-    keys |= {"ramp", "handover", "evidence", "applied", "ignore"}
+    keys |= {"ramp", "handover", "evidence", "applied", "persons", "ignore"}
     keys |= {*STATES, *LIMITS}.union(*CLASSIFIERS.values())
     assert keys <= set(lines)
     tables = {"program", "columns", "outcomes", "decisions", "classifier", "retention"}

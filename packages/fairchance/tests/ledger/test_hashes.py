@@ -257,7 +257,7 @@ def test_a_removed_row_is_found(original, statement, message):
         (
             "INSERT INTO people SELECT program, 90000, 'x', numbers, texts, reasons, salt, "
             "personal, round, accepted, exploit, score, propensity, threshold, fold, "
-            "incumbent, barred FROM people "
+            "incumbent, barred, same_person FROM people "
             f"WHERE person = {PERSON}",
             "90000 .*people",
         ),

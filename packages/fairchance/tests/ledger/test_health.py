@@ -607,3 +607,64 @@ def test_a_healthy_program_is_hardly_ever_red(plain, question, runs):
 def test_one_look_at_a_time_would_not_do(plain):
     naive = programs_with_red(plain, 400, "mistakes", exact_at_each_look)
     assert binomtest(naive, 400, 0.05, "greater").pvalue < SURE
+
+
+def months(summary, bad, known=400, **record):
+    """Return a program with a round for each count of bad outcomes, all by one policy."""
+    (row,) = summary.rounds
+    (own,) = row.records
+    rounds = tuple(
+        replace(
+            row,
+            round=t,
+            outcomes=Outcomes(known - k, k, 0, 0),
+            records=(replace(own, round=t, **record),),
+        )
+        for t, k in enumerate(bad, start=1)
+    )
+    return replace(summary, rounds=rounds)
+
+
+STEADY, SHOCKED = (41, 38, 40, 44, 36, 39), (20, 62, 41, 70, 15, 38)
+
+
+def independence(summary):
+    return find_check(check_health(summary), "independence")
+
+
+def test_rounds_that_vary_more_than_chance_turn_the_light_amber(pilot):
+    steady, shocked = independence(months(pilot, STEADY)), independence(months(pilot, SHOCKED))
+    assert (steady.finding, steady.light, steady.value) == ("rounds_alike", "green", 0.0)
+    assert (shocked.finding, shocked.light, shocked.bound) == ("rounds_vary", "amber", 0.0)
+    assert (shocked.facts["rounds"], shocked.facts["policies"]) == (6, 1)
+    assert 0.02 < shocked.low < shocked.value < shocked.high
+    assert f"shock = {shocked.value:.2g} would cover" in check_text(shocked)
+
+
+def test_the_shock_that_covers_what_was_seen_turns_the_light_green(pilot):
+    program = months(pilot, SHOCKED)
+    covers = independence(program).value
+    stated = replace(program, promise=replace(program.promise, shock=covers))
+    assert independence(stated).light == "green"
+    less = replace(program, promise=replace(program.promise, shock=covers / 4))
+    assert independence(less).light == "amber"
+
+
+def test_only_complete_rounds_of_one_policy_are_compared(pilot):
+    program = months(pilot, SHOCKED)
+    pending = [replace(row, outcomes=replace(row.outcomes, pending=1)) for row in program.rounds]
+    assert independence(replace(program, rounds=tuple(pending))) is None
+    widening = [
+        replace(row, records=(replace(row.records[0], share=row.round / 10),))
+        for row in program.rounds
+    ]
+    assert independence(replace(program, rounds=tuple(widening))) is None
+    shadow = [  # the lender decides, whatever rung a program in shadow would use
+        replace(row, records=(replace(row.records[0], ramp=0.0),)) for row in widening
+    ]
+    assert independence(replace(program, rounds=tuple(shadow))).light == "amber"
+
+
+def test_rounds_of_algorithm_1_have_policies_of_their_own(plain):
+    rounds = tuple(replace(plain.rounds[0], round=t) for t in range(1, 7))
+    assert independence(replace(plain, rounds=rounds)) is None

@@ -98,7 +98,7 @@ DECISION_COLUMNS = (
     "round",
     "certified",
     "reasons",
-)  # and "incumbent" and "barred", if they were given
+)  # and "letter" with [reasons], "incumbent" and "barred", if they were given
 
 
 def check_column_names(roles: Roles) -> None:

@@ -194,8 +194,9 @@ def _readme(audited: Audited, names: Iterable[str]) -> Iterator[str]:
     if "certificates.csv" in names:
         yield ""
         yield "A certificate from certificates.csv, with a spreadsheet:"
-        yield "1. For each of bet4_1 to bet4_4, ln(1 + bet * z4), for bet8_1 to bet8_4 with z8."
-        yield "2. Sum each of the eight over all applicants up to a round: eight logs of wealth."
+        yield "1. For each of the columns bet4_..., ln(1 + bet * z4), and for bet8_... with z8."
+        yield "2. Sum each of them over all applicants up to a round, and once for each round"
+        yield "   subtract (bet * mass * shock)^2 / 2: the logs of wealth."
         yield "3. The evidence is ln of the mean of their exp; the largest over rounds counts."
         yield "4. It must be at least -ln(delta_part)."
         yield "z4 = accepted * min(chance / logged_chance, 4) * (alpha - bad)"

@@ -186,8 +186,9 @@ class DecisionRows:
 
     ``threshold`` is the score from which an applicant was accepted with certainty, ``fold`` the
     part of the data that an accepted applicant belongs to; None if the classifier has none.
-    ``incumbent`` is the lender's own decision, and ``barred`` who may not be accepted; None if they
-    were not given.
+    ``incumbent`` is the lender's own decision, and ``barred`` who may not be accepted.
+    ``same_person`` is the row of the entry with the first application of the same person: names of
+    persons are not stored. These are None if they were not given.
     """
 
     round: int
@@ -199,6 +200,7 @@ class DecisionRows:
     fold: Ints | None = None
     incumbent: Bools | None = None
     barred: Bools | None = None
+    same_person: Ints | None = None
 
 
 @dataclass(frozen=True)

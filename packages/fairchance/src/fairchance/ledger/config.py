@@ -21,7 +21,15 @@ from fairchance.ledger.base import STATES, check_program_name
 from fairchance.ledger.control import read_ramp
 from fairchance.ledger.outcomes import TakeUpWindow
 from fairchance.ledger.retention import MONTHS, MOST_MONTHS
-from fairchance.methods.option_values import FLAG, NUMBER, TEXT, WHOLE, ChoiceValue, PlainValue
+from fairchance.methods.option_values import (
+    FLAG,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    ChoiceValue,
+    PlainValue,
+    is_table,
+)
 from fairchance.methods.options import CLASSIFIERS, LIMITS, RESEARCH, build_classifier
 
 __all__ = ["Config", "Labels", "Roles", "check_roles", "example_config", "read_config"]
@@ -53,6 +61,10 @@ _WINDOW = PlainValue('such as "2 rounds" or "30 days"', TEXT.fits)
 _CURRENCY = PlainValue(
     'a code or a symbol of at most four characters, such as "EUR" or "€"', _is_currency
 )
+_SENTENCE = PlainValue(
+    'such as { code = "R1", text = "Your income is low." }',
+    lambda value: is_table(value, {"code": TEXT, "text": TEXT}, ("code", "text")),
+)
 # Who answers for a program, for its model card.
 GOVERNANCE = ("tier", "owner", "approver", "next_review")
 _CERTIFIED = ("handover", "evidence")  # keys of [program] for kind = "certified" only
@@ -74,6 +86,7 @@ _TABLES: dict[str, dict[str, Any]] = {
         "incumbent": TEXT,
         "barred": TEXT,
         "applied": TEXT,
+        "persons": TEXT,
         "groups": _TEXTS,
         "features": _TEXTS,
         "ignore": _TEXTS,
@@ -86,6 +99,7 @@ _TABLES: dict[str, dict[str, Any]] = {
     "classifier": {"kind": ChoiceValue(tuple(CLASSIFIERS))},  # the others by its kind
     "limits": LIMITS,
     "checks": {"stop": NUMBER, "warn": NUMBER},
+    "reasons": {},  # any column
     "retention": {"months": WHOLE},
 }
 _REQUIRED = {
@@ -112,6 +126,9 @@ class Roles:
         The protected attributes, and the columns that decisions use.
     applied
         The column with the time of the application, which no decision uses; None if there is none.
+    persons
+        The column that says who applied, which is not stored; None if all applications are of
+        different persons.
 
     Examples
     --------
@@ -128,6 +145,7 @@ class Roles:
     incumbent: str | None = None
     barred: str | None = None
     applied: str | None = None
+    persons: str | None = None
 
     @property
     def by_lender(self) -> dict[str, str]:
@@ -150,6 +168,7 @@ class Roles:
             stored["incumbent"],
             stored["barred"],
             stored.get("applied"),
+            stored.get("persons"),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -254,6 +273,8 @@ class Config:
         The currency of the utility, for reports; empty if none is named.
     governance
         Those of ``GOVERNANCE`` that are stated.
+    reasons
+        The lender's ``code`` and ``text`` for columns that are reasons of rejections.
     """
 
     source: str
@@ -273,6 +294,7 @@ class Config:
     months: int = MONTHS
     currency: str = ""
     governance: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def features(self, names: list[str]) -> tuple[str, ...]:
         """Return the features of a file: those named, or all columns without another role."""
@@ -280,13 +302,23 @@ class Config:
             return self.roles.features
         roles = self.roles
         taken = {roles.id, roles.outcome, roles.accepted, roles.applied, *self.ignore}
-        taken |= {*roles.groups, *roles.by_lender.values()}
+        taken |= {roles.persons, *roles.groups, *roles.by_lender.values()}
         features = tuple(name for name in names if name not in taken)
         if not features:
             raise InputError(
                 f"a history needs a feature, got {', '.join(map(repr, names))}; add a column."
             )
         return features
+
+    def check_reasons(self, features: tuple[str, ...]) -> None:
+        """Raise if a sentence is about a column that is no feature, and so is never a reason."""
+        known = {*features, *(f"missing {name}" for name in features)}
+        for name in self.reasons:
+            if name not in known:
+                raise InputError(
+                    f"[reasons] of {self.source} has {name!r}, which is not a feature; features "
+                    f"are {', '.join(map(repr, features))}."
+                )
 
     def classifier(self) -> Any:
         """Return the classifier.
@@ -324,6 +356,7 @@ class Config:
             **({"decisions": {**self.decisions}} if self.decisions else {}),
             **({"not_taken_within": self.not_taken_within} if self.not_taken_within else {}),
             **({"currency": self.currency} if self.currency else {}),
+            **({"reasons": self.reasons} if self.reasons else {}),
             **self.governance,
         }
 
@@ -369,6 +402,7 @@ def _config(content: dict[str, Any], source: str) -> Config:
         columns.get("incumbent"),
         columns.get("barred"),
         columns.get("applied"),
+        columns.get("persons"),
     )
     labels = Labels(**{state: _labels(outcomes.get(state, ())) for state in STATES})
     config = Config(
@@ -389,6 +423,7 @@ def _config(content: dict[str, Any], source: str) -> Config:
         tables["retention"].get("months", MONTHS),
         program.get("currency", ""),
         {name: program[name] for name in GOVERNANCE if name in program},
+        tables["reasons"],
     )
     check_roles(config)
     _check_lender(config)
@@ -424,6 +459,8 @@ def _check_lender(config: Config) -> None:
     for name in _CERTIFIED:
         if name in config.settings and config.settings["kind"] != "certified":
             raise InputError(f"[program] {name} needs kind = 'certified'; remove it.")
+    if config.roles.persons and config.settings["kind"] != "certified":
+        raise InputError("[columns] persons needs kind = 'certified'; remove it.")
 
 
 def check_roles(config: Config) -> None:
@@ -432,7 +469,7 @@ def check_roles(config: Config) -> None:
     single = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
     # A lender's decisions may have one name in the history and in batches.
     single += [name for name in roles.by_lender.values() if name != roles.accepted]
-    single += [*([roles.applied] if roles.applied else []), *config.ignore]
+    single += [*filter(None, (roles.applied, roles.persons)), *config.ignore]
     named = [*single, *roles.groups]
     twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
@@ -477,14 +514,20 @@ def _read_tables(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
             raise InputError(f"[{name}] lacks {' and '.join(lacking)}; add what is missing.")
     read = {}
     for name, table in tables.items():
-        keys = _TABLES[name]
-        if name == "classifier":
-            keys = CLASSIFIERS[keys["kind"].read("[classifier] kind", table["kind"])]
+        keys = _keys_of(name, table)
         for key in table:
             if key not in keys:
                 raise _unknown(f"[{name}] {key}", keys)
         read[name] = {key: keys[key].read(f"[{name}] {key}", item) for key, item in table.items()}
     return read
+
+
+def _keys_of(name: str, table: dict[str, Any]) -> Mapping[str, Any]:
+    """Return the keys that a table may have."""
+    if name == "classifier":
+        kind = _TABLES[name]["kind"].read("[classifier] kind", table["kind"])
+        return CLASSIFIERS[kind]
+    return dict.fromkeys(table, _SENTENCE) if name == "reasons" else _TABLES[name]
 
 
 def _unknown(name: str, known: Mapping[str, Any]) -> InputError:

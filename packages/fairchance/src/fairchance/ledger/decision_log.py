@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from fairchance.errors import InputError
 from fairchance.frames import concat
 from fairchance.ledger.base import Bools, Entry, Floats, ListedRows
 from fairchance.ledger.encoding import Shape
-from fairchance.ledger.records import read_rounds
+from fairchance.ledger.records import AnyRound, read_rounds
 from fairchance.ledger.replay import erased_rows
 from fairchance.ledger.sql import Reader
 from fairchance.methods.certified.classifier import CertifiedClassifier
@@ -42,10 +42,12 @@ def decision_log_of(
     """
     shape, classifier = Shape.read(settings.says), settings.says["classifier"]
     has_groups = shape.has_groups and (groups or mean_acceptance is not None)
-    columns = _Columns(shape, has_groups, has_features=features)
+    columns, shocks = _Columns(shape, has_groups, has_features=features), [0.0]
     for entry in reader.entries(kind="history" if history else "batch"):
         coins = history or flips_coins(classifier, entry)
-        columns.read(reader, entry, coins=coins, ranking=0 if history else _ranking(entry))
+        records = [] if history else read_rounds(entry)
+        columns.read(reader, entry, coins=coins, ranking=0 if history else _ranking(entry, records))
+        shocks += [one.shock for one in records if isinstance(one, CertifiedRound)]
     if not columns.parts:
         raise InputError("the program has decided no batch, so there is no log; decide one.")
     X = concat(columns.features) if columns.features else None
@@ -53,7 +55,7 @@ def decision_log_of(
     instead: dict[str, Any] = {"propensity": None, "score": None} if history else {}
     if mean_acceptance is not None:
         instead["mixture"] = columns.mixture(mean_acceptance, X)
-    return columns.log(X, groups=groups, **instead)
+    return columns.log(X, groups=groups, shock=max(shocks), **instead)
 
 
 @dataclass
@@ -153,12 +155,11 @@ def flips_coins(classifier: str, batch: Entry) -> bool:
     )
 
 
-def _ranking(batch: Entry) -> Any:
+def _ranking(batch: Entry, records: Iterable[AnyRound]) -> Any:
     """Return what tells the ranking of a batch from others: its ladders, its policy or its round.
 
     The certified method keeps a frozen ranking over rounds; Algorithm 1 learns one for each.
     """
-    records = read_rounds(batch)
     ladders = [  # numbers of ladders may begin again with tests
         (one.group, one.tests_began, one.ladder)
         for one in records

@@ -12,16 +12,25 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any
 
+from fairchance.audit.dispersion import LEVEL, dispersion
 from fairchance.audit.rates import ENOUGH, FOUR_FIFTHS, Rate, compare_rates, judge, light_of
 from fairchance.core.decisions import CertifiedRound, Round
 from fairchance.ledger.outcomes import UnlikeExpected
 from fairchance.ledger.records import group_name
-from fairchance.ledger.summary import GroupSummary, NextTested, Outcomes, Summary, far_fewer
+from fairchance.ledger.summary import (
+    GroupSummary,
+    NextTested,
+    Outcomes,
+    RoundSummary,
+    Summary,
+    far_fewer,
+)
 from fairchance.notebook import VIEWS, View
 from fairchance.people.likeness import Unlike
-from fairchance.words import LIGHTS, percent
+from fairchance.words import LIGHTS, intervals_assume, percent
 from fairchance.words.checks import check_text, rate_text, verdict
 from fairchance.words.money import added_text, money_verdict
+from fairchance.words.rounds import assumed, sentence
 
 __all__ = ["QUESTIONS", "TINY", "Check", "check_health", "find_check", "worst_light"]
 
@@ -47,8 +56,8 @@ class Check:
     ----------
     question
         What is asked: ``"mistakes"``, ``"certified rounds"`` (their mistakes), ``"acceptance"``,
-        ``"exploration"``, ``"certificate"``, ``"process"`` (the lender's own), ``"data"``,
-        ``"pending"`` or ``"record"``.
+        ``"exploration"``, ``"certificate"``, ``"independence"`` (over rounds), ``"process"`` (the
+        lender's own), ``"data"``, ``"pending"`` or ``"record"``.
     finding
         The answer, as a code.
     light
@@ -308,6 +317,34 @@ def _group(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _independence(summary: Summary) -> Iterator[Check]:
+    """Ask whether the share of bad varies over rounds of a policy more than the stated σ explains.
+
+    Rounds with pending outcomes are left out: bad outcomes may be known later than good ones.
+    """
+    rows = [row for row in summary.rounds if row.certificates and not row.outcomes.pending]
+    bad, known = ([getattr(row.outcomes, name) for row in rows] for name in ("bad", "known"))
+    shock = summary.promise.shock
+    found = dispersion(bad, known, [_policy(row) for row in rows], shock) if rows else None
+    if found is not None:
+        finding, light = ("rounds_alike", "green") if found.p >= LEVEL else ("rounds_vary", "amber")
+        facts = {"rounds": found.n_rounds, "policies": found.n_policies, "p": found.p}
+        sigma = found.shock, found.low, found.high
+        yield Check("independence", finding, light, "", *sigma, shock, facts)
+
+
+def _policy(row: RoundSummary) -> str:
+    """Return what tells the policy of a round from others; a record names its ladder and rung."""
+    return str(
+        [
+            (one.group, one.ramp, one.kind, one.tests_began, one.ladder, one.share)
+            if one.ramp and one.kind != "incumbent"
+            else one.group
+            for one in row.certificates
+        ]
+    )
+
+
 # The lender's own process
 
 
@@ -337,6 +374,10 @@ def _data(summary: Summary) -> Iterator[Check]:
     for number, unlike in summary.unlike_outcomes.items():
         facts = {"entry": number, "unlike": UnlikeExpected(**unlike)}
         yield Check("data", "unlike_outcomes", "amber", facts=facts)
+    n = sum(row.n_identical for row in summary.rounds)
+    if n:
+        facts = {"n": n, "of": sum(row.n_people for row in summary.rounds)}
+        yield Check("data", "identical_rows", "amber", facts=facts)
 
 
 def _pending(summary: Summary, late: float) -> Iterator[Check]:
@@ -376,6 +417,7 @@ QUESTIONS: tuple[Callable[[Summary], Iterable[Check]], ...] = (
     _acceptance,
     _exploration,
     _certificate,
+    _independence,
     _process,
     _data,
     _record,
@@ -397,18 +439,20 @@ def _view(summary: Summary) -> View:
         *([("not taken", f"{outcomes.not_taken:,}")] if outcomes.not_taken else []),
         ("mistakes", rate_text(outcomes.mistakes())),
     ]
-    notes = []
+    notes = [intervals_assume(summary.promise.shock)] if outcomes.known else []
+    if summary.ladders():
+        notes.append(sentence(assumed(summary.promise.maturity, summary.promise.shock)))
     if summary.money is not None:
         added = added_text(summary.money.whole, summary.currency)
         rows.append(("earned beyond today's policy", added))
-        notes = [money_verdict(summary.money, summary.currency)]
+        notes.append(money_verdict(summary.money, summary.currency))
     for group in _named(summary)[:_GROUPS]:
         rows.append((f"mistakes, {group.name}", rate_text(group.mistakes)))
         rows.append((f"accepted, {group.name}", rate_text(group.acceptance)))
     lead = f"Program {summary.program} ({summary.classifier}){promise}"
     checks = check_health(summary)
     others = [check_text(check) for check in checks[1:] if check.light != "green"]
-    return View(lead, [verdict(checks), *notes, *others], ("", "so far"), rows)
+    return View(lead, [verdict(checks), *others, *reversed(notes)], ("", "so far"), rows)
 
 
 VIEWS["Summary"] = _view

@@ -102,7 +102,7 @@ from fairchance.methods.certified.classifier import (
 from fairchance.methods.storage import dumps
 from fairchance.people.columns import as_missing_values
 from fairchance.people.ids import as_ids, check_spelling
-from fairchance.people.intake import good_outcome, read_flags
+from fairchance.people.intake import good_outcome, read_flags, read_persons
 from fairchance.people.likeness import Checks, Unlike
 from fairchance.people.reasons import Reference, reasons_for
 from fairchance.words.batches import unlike_expected_words
@@ -172,6 +172,7 @@ class Program:
         not_taken: Any = None,
         sensitive_features: Any = None,
         ids: Any = None,
+        persons: Any = None,
         name: str = "main",
         by: str | None = None,
         types: Iterable[type] = (),
@@ -189,8 +190,9 @@ class Program:
         classifier
             A classifier with its settings; it is copied, not changed. ``random_state`` must be a
             whole number, so that decisions can be recomputed.
-        X, y, accepted, not_taken, sensitive_features, ids
-            The history, as for ``fit``.
+        X, y, accepted, not_taken, sensitive_features, ids, persons
+            The history, as for ``fit``. Names of persons are not stored, only which applications
+            are of the same person.
         name
             Name of the program; a ledger may hold several.
         by
@@ -225,6 +227,7 @@ class Program:
         )
         given = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
         given |= {} if not_taken is None else {"not_taken": not_taken}
+        given |= {} if persons is None else {"persons": persons}
         header, settings, history = _first_facts(fresh, X, y, given, past_policy)
         header["about"] = about or {}
         with program.ledger.creating(name) as writer:
@@ -436,6 +439,7 @@ class Program:
         ids: Any = None,
         incumbent: Any = None,
         barred: Any = None,
+        persons: Any = None,
         batch: str | None = None,
         about: dict[str, Any] | None = None,
         unlike_history: bool = False,
@@ -444,7 +448,7 @@ class Program:
 
         Parameters
         ----------
-        X, sensitive_features, ids, incumbent, barred
+        X, sensitive_features, ids, incumbent, barred, persons
             The applicants, as for the classifier's ``decide``; the ramp is the program's.
         batch
             A name for the batch. If it is uncertain whether a call succeeded, send the batch again
@@ -481,9 +485,10 @@ class Program:
             groups = encode_batch_groups(state.classifier, sensitive_features, len(encoded))
             known = None if batch is None else writer.entry("batch", batch)
             by_lender = {"incumbent": incumbent, "barred": barred}
+            same_person = _first_rows(persons, len(encoded))
             if known is not None:
                 decided = _recorded_decisions(
-                    writer, state.shape, known, encoded, groups, ids, by_lender
+                    writer, state.shape, known, encoded, groups, ids, by_lender, same_person
                 )
             else:
                 _check_new_name("a batch's name", batch)
@@ -492,6 +497,7 @@ class Program:
                     "ids": _new_ids(ids, len(encoded)),
                     "unlike_history": unlike_history,
                     **{name: values for name, values in by_lender.items() if values is not None},
+                    **({} if same_person is None else {"persons": same_person}),
                 }
                 decided = self._decide(writer, state, encoded, groups, options, batch, about)
         return replace(decided, backend=encoded.backend)
@@ -544,6 +550,7 @@ class Program:
             **({"about": about} if about else {}),
             **({"unlike": [one.as_dict() for one in decided.unlike]} if decided.unlike else {}),
             **({"held_up": held_up} if held_up else {}),
+            **_identical(encoded, classifier, options),
         }
         names = list(map(str, decided.ids.tolist()))
         facts = Facts(
@@ -558,6 +565,7 @@ class Program:
                 fold_of(classifier, decided.ids),
                 decided.incumbent,
                 decided.barred,
+                options.get("persons"),
             ),
         )
         state.reach(writer.append("batch", header, facts, by=self.by, key=batch))
@@ -1243,7 +1251,8 @@ def _first_facts(
     """Return header and facts of the settings, and the facts of the history.
 
     The classifier is fitted here to see that it can learn from the history; ``given`` holds
-    ``accepted``, ``sensitive_features``, ``ids`` and maybe ``not_taken``, as for ``fit``.
+    ``accepted``, ``sensitive_features``, ``ids`` and maybe ``not_taken`` and ``persons``, as for
+    ``fit``.
     """
     settings, columns = dumps(classifier), FeatureColumns.of(X)
     encoded = columns.encode(X)
@@ -1256,6 +1265,11 @@ def _first_facts(
         names, values = encode_groups(groups, n, not_stated=mode != "aware")
     past = kept_past(classifier, past_policy)
     known = {} if past_policy is None else {"past_policy": past_policy}
+    same_person = _first_rows(given.get("persons"), n)
+    if same_person is not None:
+        given = given | {"persons": same_person}
+        if "persons" not in inspect.signature(classifier.fit).parameters:
+            raise InputError(f"a {type(classifier).__name__} takes no persons; leave them out.")
     classifier.fit(encoded.X, y, **given, **known)
     accepted, outcomes, good, bad = _past_outcomes(classifier, y, given, n)
     header = {
@@ -1280,7 +1294,7 @@ def _first_facts(
     applications = list(map(str, ids.tolist()))
     people = PeopleRows(applications, encoded.numbers, encoded.texts, values)
     unknown = np.full(n, np.nan)
-    decisions = DecisionRows(0, accepted, accepted, unknown, unknown)
+    decisions = DecisionRows(0, accepted, accepted, unknown, unknown, same_person=same_person)
     return header, Facts(payload=settings), Facts(people, decisions, outcomes, payload=past)
 
 
@@ -1369,6 +1383,16 @@ def _new_ids(ids: Any, n: int) -> NDArray[Any] | None:
     return names
 
 
+def _identical(
+    encoded: EncodedFeatures, classifier: Any, options: dict[str, Any]
+) -> dict[str, int]:
+    """Return how many applicants repeat the features of another, if persons could explain it."""
+    if "persons" in options or not isinstance(classifier, CertifiedClassifier):
+        return {}
+    n = len(encoded) - len({*zip(encoded.numbers, encoded.texts, strict=True)})
+    return {"identical": n} if n else {}
+
+
 def _chances(decided: Decisions) -> dict[str, Any]:
     """Return the smallest chance of applicants who could be explored, and how many were tiny."""
     chances = decided.propensity[~decided.exploit & (decided.propensity > 0)]
@@ -1384,6 +1408,7 @@ def _recorded_decisions(
     groups: list[str] | None,
     ids: Any,
     by_lender: dict[str, Any],
+    same_person: NDArray[np.intp] | None,
 ) -> Decisions:
     """Return the decisions of a recorded batch if it has the content that was sent."""
     facts = reader.facts(entry)
@@ -1397,11 +1422,15 @@ def _recorded_decisions(
         if (recorded is None) != (sent is None) or (
             sent is not None and not np.array_equal(recorded[rows], sent)
         ):
-            raise InputError(
-                f"batch {entry.key!r} is recorded with another {name}; send it as recorded, or "
-                f"take another name.",
-                option="batch",
-            )
+            raise _recorded_with_other(entry, name)
+    stored = None if decisions.same_person is None else decisions.same_person[rows]
+    sent_again = _first_rows(stored, len(rows))
+    if sent_again is None or same_person is None:
+        differs = sent_again is not same_person
+    else:
+        differs = not np.array_equal(sent_again, same_person)
+    if differs:
+        raise _recorded_with_other(entry, "persons")
     reasons = None if people.reasons is None else [people.reasons[row] for row in rows]
     return Decisions(
         shape.ids(people.applications)[rows],
@@ -1420,6 +1449,26 @@ def _recorded_decisions(
         ramp=entry.says["ramp"],
         status=entry.says["status"],
     )
+
+
+def _recorded_with_other(entry: Entry, name: str) -> InputError:
+    return InputError(
+        f"batch {entry.key!r} is recorded with another {name}; send it as recorded, or take "
+        f"another name.",
+        option="batch",
+    )
+
+
+def _first_rows(persons: Any, n: int) -> NDArray[np.intp] | None:
+    """Return the row of each person's first application; None if persons are not known.
+
+    >>> _first_rows(["Ada", "Bob", "Ada"], 3).tolist()
+    [0, 1, 0]
+    """
+    if persons is None:
+        return None
+    _, first, number = np.unique(read_persons(persons, n), return_index=True, return_inverse=True)
+    return np.asarray(first[number])
 
 
 def _check_same_batch(

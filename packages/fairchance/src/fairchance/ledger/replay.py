@@ -120,6 +120,8 @@ class State:
         if facts.outcomes is not None and not taken.all():
             known["not_taken"] = np.zeros(len(facts.people), np.bool_)
             known["not_taken"][facts.outcomes.persons[~taken]] = True
+        if facts.decisions.same_person is not None:
+            known["persons"] = facts.decisions.same_person
         if facts.payload is not None:
             known["past_policy"] = self._past_policy(facts.payload)
         self.classifier.fit(X, y, **known)
@@ -178,11 +180,12 @@ def erased_rows(people: PeopleRows) -> NDArray[np.bool_]:
 
 
 def lender_options(decided: DecisionRows | None, ramp: float) -> dict[str, Any]:
-    """Return what a lender's own process adds to a batch, as options of ``decide``.
+    """Return what a lender adds to a batch, and who applied, as options of ``decide``.
 
-    Without such a process there are none, so that classifiers need not know these options.
+    Without these there are none, so that classifiers need not know these options.
     """
-    given = {"incumbent": decided and decided.incumbent, "barred": decided and decided.barred}
+    names = {"incumbent": "incumbent", "barred": "barred", "same_person": "persons"}
+    given = {} if decided is None else {to: getattr(decided, name) for name, to in names.items()}
     options = {name: values for name, values in given.items() if values is not None}
     return options if ramp == 1 else options | {"ramp": ramp}
 

@@ -60,7 +60,6 @@ __all__ = ["Reader", "SqlLedger", "Writer"]
 _ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
 _ENTRY = tuple(schema.entries.c)[1:]  # all columns but the program
 _NONE = -1
-_BY_LENDER = ("incumbent", "barred")  # columns of decisions that callers may give
 LONGEST_PAUSE = timedelta(days=5 * 366)  # between entries; a longer one is taken for a wrong clock
 _CLOCKS_DIFFER = timedelta(minutes=5)  # those of several machines that write
 
@@ -965,6 +964,7 @@ def _people_to_store(first: int, facts: Facts) -> tuple[dict[str, Any], dict[str
         "fold": nothing if decided.fold is None else decided.fold.tolist(),
         "incumbent": nothing if decided.incumbent is None else decided.incumbent.tolist(),
         "barred": nothing if decided.barred is None else decided.barred.tolist(),
+        "same_person": nothing if decided.same_person is None else decided.same_person.tolist(),
     }
     return own | decision, groups
 
@@ -997,8 +997,10 @@ def _decisions(people: Mapping[str, Sequence[Any]]) -> DecisionRows:
         _none_as_nan(people["score"]),
         _none_as_nan(people["propensity"]),
         None if np.isnan(threshold).all() else threshold,
-        None if set(people["fold"]) == {None} else _none_as_other(people["fold"]),
-        *(None if set(people[name]) == {None} else _flags(people[name]) for name in _BY_LENDER),
+        _numbers_or_none(people["fold"]),
+        _flags_or_none(people["incumbent"]),
+        _flags_or_none(people["barred"]),
+        _numbers_or_none(people["same_person"]),
     )
 
 
@@ -1066,6 +1068,11 @@ def _none_as_nan(values: Sequence[float | None]) -> Floats:
     return numbers
 
 
+def _numbers_or_none(values: Sequence[int | None]) -> Ints | None:
+    """Return whole numbers; None if there are none."""
+    return None if set(values) == {None} else _none_as_other(values)
+
+
 def _none_as_other(values: Sequence[int | None]) -> Ints:
     """Return whole numbers, with −1 for None; other types raise ValueError."""
     strange = {*map(type, values)} - {int, type(None)}
@@ -1081,6 +1088,11 @@ def _flags(values: Sequence[Any]) -> Bools:
         raise ValueError(f"a truth value is 0 or 1, got {max(strange, key=str)!r}")
     flags: NDArray[np.bool_] = np.array(values, np.bool_)
     return flags
+
+
+def _flags_or_none(values: Sequence[Any]) -> Bools | None:
+    """Return truth values; None if there are none."""
+    return None if set(values) == {None} else _flags(values)
 
 
 def _check_type(what: str, kind: type, values: Iterable[Any]) -> None:

@@ -211,6 +211,9 @@ class RoundSummary:
     awaited, awaited_by_group
         Number of outcomes that the tests of a certificate wait for, in all and, if groups are
         counted, by group; not of overridden or erased applicants.
+    n_identical
+        Applicants with the same features as another before them in the batch, if persons are not
+        known.
     held_up
         Certificates whose tests were held up when the round was decided, so that ``decide`` warned:
         the group, as records name it, and the round whose outcomes were missing.
@@ -243,6 +246,7 @@ class RoundSummary:
     awaited: int
     awaited_by_group: dict[str, int]
     held_up: tuple[dict[str, Any], ...]
+    n_identical: int
     withdrawn: tuple[str | None, ...] = ()
 
     @property
@@ -369,7 +373,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Promise:
-    """The program's settings; None for those that its classifier lacks.
+    """The program's settings; None for those that its classifier lacks, and 0 for ``shock``.
 
     ``settings`` are all of them by name. ``problem`` is why the stored settings could not be read,
     and empty otherwise.
@@ -381,6 +385,7 @@ class Promise:
     utility: Utility | None = None
     maturity: int | None = None
     patience: int | None = None
+    shock: float = 0.0
     settings: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
 
@@ -474,6 +479,7 @@ class Summary(Displayed):
             "not_taken": self.outcomes.not_taken,
             "fdr": rate.value,
             "interval": (rate.low, rate.high),
+            "shock": self.promise.shock,
             "by_override": {"accepted": by_hand.accepted, "known": by_hand.known},
         }
 
@@ -840,6 +846,7 @@ def _promise(
         utility=utility if isinstance(utility, Utility) else None,
         maturity=getattr(classifier, "maturity", None),
         patience=getattr(classifier, "patience", None),
+        shock=getattr(classifier, "shock", 0.0),
         settings=classifier.get_params(deep=False),
     )
 
@@ -884,6 +891,7 @@ def _round(
         awaited=awaited - (erased_pending(entry) if tested and awaited else 0),
         awaited_by_group=counts.awaited_by_group() if tested else {},
         held_up=tuple(says.get("held_up", ())),
+        n_identical=says.get("identical", 0),
     )
 
 

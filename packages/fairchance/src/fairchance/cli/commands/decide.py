@@ -32,6 +32,8 @@ from fairchance.cli.files.rows import (
     decision_words,
     features_groups_ids,
     group_values,
+    persons_of,
+    refuse_without_person,
     roles_and_labels,
     split_rows,
     text_columns,
@@ -147,6 +149,7 @@ def decide(
         opened = open_program(ledger, program, by, trusted)
         with progress("reading applicants", json), opened.reading() as view:
             sent = _read_applicants(view, applicants, batch, source)
+            sentences = view.about.get("reasons", {})
         if strict:
             sent.refusals.stop(source)
         _check_usable(sent, most_refused, source, refused_file, out)
@@ -164,7 +167,7 @@ def decide(
             ),
         ):
             refused_file = sent.refusals.write(refused_file, out)
-            kept = replace_table(_decision_table(decisions), out)
+            kept = replace_table(_decision_table(decisions, sentences), out)
         with (
             recorded_already(
                 f"batch {sent.name!r} is recorded and this summary is missing",
@@ -216,7 +219,8 @@ class SentFile:
     X, groups, ids
         Features, group values and ids.
     by_lender
-        The lender's own decisions (``incumbent``) and who is ``barred``, if the program has them.
+        The lender's own decisions (``incumbent``), who is ``barred``, and who applied
+        (``persons``), if the program has them.
     name
         Name of the batch.
     recorded
@@ -287,7 +291,7 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     by_lender = {
         role: truth_values(table[column], decisions if role == "incumbent" else {}) == "yes"
         for role, column in roles.by_lender.items()
-    }
+    } | persons_of(table, roles)
     return SentFile(X, values, ids, by_lender, name, recorded, refusals, int(decided.sum()))
 
 
@@ -322,9 +326,10 @@ def _are_text(groups: Attributes) -> bool:
 def _with_truths(
     table: Any, roles: Roles, decisions: dict[str, list[str]], refusals: Refusals, source: str
 ) -> Any:
-    """Return the rows in which the lender's columns hold truth values that agree."""
-    check_there(table, roles.by_lender.values(), source)
+    """Return the rows in which the lender's columns are filled in, with truth values that agree."""
+    check_there(table, [*roles.by_lender.values(), *filter(None, [roles.persons])], source)
     rows, read = np.flatnonzero(refusals.usable), {}
+    refuse_without_person(table, roles, refusals, rows)
     for role, column in roles.by_lender.items():
         words = decisions if role == "incumbent" else {}
         read[role] = truth_values(table[column], words)
@@ -490,9 +495,9 @@ def _decide(program: Program, sent: SentFile, source: str, *, unlike_history: bo
         raise
 
 
-def _decision_table(decisions: Decisions) -> Any:
+def _decision_table(decisions: Decisions, sentences: dict[str, dict[str, str]]) -> Any:
     """Return decisions as the table that is written."""
-    from fairchance.people.reasons import in_words  # noqa: PLC0415 - with the ledger
+    from fairchance.people.reasons import in_words, letters  # noqa: PLC0415 - with the ledger
 
     pa, n = arrow(), len(decisions)
     threshold = np.full(n, np.nan) if decisions.threshold is None else decisions.threshold
@@ -511,7 +516,10 @@ def _decision_table(decisions: Decisions) -> Any:
     texts = [None if reason is None else in_words(reason) for reason in reasons]
     arrays.append(pa.array(texts, pa.string()))
     table = dict(zip(DECISION_COLUMNS, arrays, strict=True))
-    given = {"incumbent": decisions.incumbent, "barred": decisions.barred}
+    given: dict[str, Any] = {"incumbent": decisions.incumbent, "barred": decisions.barred}
+    if sentences:
+        letter = letters(reasons, sentences, ramp=decisions.ramp, **given)
+        given = {"letter": pa.array(letter, pa.string())} | given
     return pa.table(table | {name: values for name, values in given.items() if values is not None})
 
 

@@ -35,6 +35,8 @@ __all__ = [
     "features_groups_ids",
     "group_values",
     "outcome_states",
+    "persons_of",
+    "refuse_without_person",
     "roles_and_labels",
     "split_rows",
     "text_columns",
@@ -53,7 +55,7 @@ def text_columns(roles: Roles, columns: FeatureColumns | None = None) -> tuple[s
     """Return the columns that ``read_table`` must read as text."""
     texts = () if columns is None else columns.texts
     named = (roles.id, roles.outcome, roles.accepted, *roles.groups, *roles.by_lender.values())
-    named += tuple(texts)
+    named += (roles.persons, *texts)
     return tuple(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -237,6 +239,23 @@ def features_groups_ids(
     sensitive = table.select(list(roles.groups)) if roles.groups else None
     ids = np.array(table[roles.id].to_pylist(), np.str_)
     return table.select(list(columns.names or ())), sensitive, ids
+
+
+def persons_of(table: Any, roles: Roles) -> dict[str, NDArray[np.str_]]:
+    """Return who applied, as an option of ``fit`` and ``decide``; empty if the program has none."""
+    if roles.persons is None:
+        return {}
+    return {"persons": np.array([str(name).strip() for name in table[roles.persons].to_pylist()])}
+
+
+def refuse_without_person(
+    table: Any, roles: Roles, refusals: Refusals, rows: NDArray[np.intp]
+) -> None:
+    """Refuse applications that do not say who applied; ``rows`` are those of the table."""
+    if roles.persons is not None:
+        names = table[roles.persons].to_pylist()
+        empty = np.array([name is None or not str(name).strip() for name in names], np.bool_)
+        refusals.add(rows[empty], "no_person", roles.persons)
 
 
 def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:

@@ -20,7 +20,7 @@ from fairchance.ledger.replay import CLOSE, Allowed, State, erased_rows
 from fairchance.ledger.sql import Reader
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.methods.certified.engine import Engine, LadderBets, WaitingRound
-from fairchance.methods.certified.evidence import BETS, RATIO_CAPS, values
+from fairchance.methods.certified.evidence import RATIO_CAPS, values
 from fairchance.methods.certified.ladder import Ladder
 from fairchance.people.store import NOT_TAKEN
 
@@ -35,7 +35,8 @@ def certificate_columns(reader: Reader, allowed: Allowed) -> dict[str, list[Any]
 
     ``z4`` and ``z8`` are Z with the caps 4 and 8 on w (``methods.certified.evidence``), and
     ``bet4_1`` to ``bet8_4`` what the eight gamblers bet on it. The sum of ln(1 + bet·z) over
-    applicants is a gambler's log wealth. ``evidence`` is the logarithm of their mean wealth after
+    applicants, less ½·(bet·mass·shock)² for each round, is a gambler's log wealth; with shocks
+    there are more gamblers, who bet less. ``evidence`` is the logarithm of their mean wealth after
     the round; a certificate has the largest so far. It needs −ln of ``delta_part``.
     """
     columns: dict[str, list[Any]] = defaultdict(list)
@@ -109,10 +110,15 @@ def _rows(entry: Entry, ladder: Ladder, tests: list[_Test]) -> tuple[dict[str, l
         "group": ", ".join(map(str, group)) if isinstance(group, list) else group,
         "share": says["share"],
         "alpha": ladder.alpha,
+        "shock": ladder.shock,
         "delta_part": float(np.exp(-ladder.threshold(rung))),
     }
     columns: dict[str, list[Any]] = defaultdict(list)
-    log, best = np.zeros((len(RATIO_CAPS), len(BETS))), 0.0
+    n_bets, share = (
+        len(ladder.wealth.bets),
+        float(np.broadcast_to(ladder.mass, ladder.grid.shape)[rung]),
+    )
+    log, best = np.zeros((len(RATIO_CAPS), n_bets)), 0.0
     for test in tests:
         waiting, policy = test.waiting, test.waiting.policy
         bets = ladder.wealth.shares(policy.ratio_bounds(ladder))[:, :, rung]
@@ -127,22 +133,24 @@ def _rows(entry: Entry, ladder: Ladder, tests: list[_Test]) -> tuple[dict[str, l
                 for cap in RATIO_CAPS
             ]
         )
+        mass = p.size * share
         log += np.log1p(bets[:, :, None] * z[:, None]).sum(axis=2)
+        log -= 0.5 * (bets * mass * ladder.shock) ** 2
         evidence = float(np.logaddexp.reduce(log, axis=None) - np.log(log.size))
         best = max(best, evidence)
         rows = np.flatnonzero(accepted | z.any(axis=0))
         ids = np.full(accepted.size, None, object)
-        ids[accepted] = waiting.ids
+        ids[waiting.accepted] = waiting.ids  # also of loans that were not taken
         own = {"id": ids, "accepted": accepted, "bad": test.bad, "logged_chance": p, "chance": pi}
         own |= {f"z{cap}": of_cap for cap, of_cap in zip(_CAPS, z, strict=True)}
         for name, values_of in own.items():
             columns[name] += values_of[rows].tolist()
-        same = about | {"round": waiting.number, "evidence": evidence}
+        same = about | {"round": waiting.number, "mass": mass, "evidence": evidence}
         for cap, of_cap in zip(_CAPS, bets, strict=True):
             same |= {f"bet{cap}_{at}": float(bet) for at, bet in enumerate(of_cap, 1)}
         for name, value in same.items():
             columns[name] += [value] * rows.size
-    order = (*about, "round", "id", "accepted", "bad", "logged_chance", "chance")
+    order = (*about, "round", "mass", "id", "accepted", "bad", "logged_chance", "chance")
     order += tuple(f"z{cap}" for cap in _CAPS)
-    order += tuple(f"bet{cap}_{at}" for cap in _CAPS for at in range(1, len(BETS) + 1))
+    order += tuple(f"bet{cap}_{at}" for cap in _CAPS for at in range(1, n_bets + 1))
     return {name: columns[name] for name in (*order, "evidence")}, best

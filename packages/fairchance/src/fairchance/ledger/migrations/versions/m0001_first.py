@@ -83,6 +83,7 @@ def upgrade() -> None:
         sa.Column("fold", sa.Integer),
         sa.Column("incumbent", sa.Boolean),
         sa.Column("barred", sa.Boolean),
+        sa.Column("same_person", sa.Integer),
         sa.ForeignKeyConstraint(["program"], ["programs.program"]),
         sa.UniqueConstraint("program", "application"),
         sqlite_with_rowid=False,

@@ -1,0 +1,58 @@
+"""A column that says who applied, in a configuration and in files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cli.lender_files import CERTIFIED, answer, done, people, refused
+from fairchance.ledger import Program
+
+BY_PERSON = CERTIFIED.replace("[columns]", '[columns]\npersons = "customer"')
+
+
+@pytest.fixture(autouse=True)
+def lender(tmp_path, monkeypatch):
+    """Start a program; every customer has two applications in the history."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", "sqlite:///lender.db")
+    (tmp_path / "program.toml").write_text(BY_PERSON)
+    people(400).assign(customer=np.arange(400) // 2).to_csv("history.csv", index=False)
+    done("init", "--config", "program.toml", "history.csv")
+
+
+def test_persons_of_a_file_are_on_record_and_no_feature():
+    month = people(60, start=1000).assign(customer=np.arange(60) // 12)
+    month.to_csv("month.csv", index=False)
+    done("decide", "month.csv", "-o", "decisions.csv")
+    program = Program.open("sqlite:///lender.db")
+    assert "customer" not in program.shape.columns.names
+    with program.reading() as view:
+        (entry,) = view.reader.entries(kind="batch")
+        recorded = view.reader.facts(entry).decisions.same_person
+    np.testing.assert_array_equal(recorded, np.arange(60) // 12 * 12)
+    first = answer()
+    done("decide", "month.csv", "-o", "decisions.csv")
+    assert answer().equals(first)
+    done("verify")
+
+
+def test_a_row_without_a_person_is_refused(tmp_path):
+    month = people(60, start=1000).assign(customer=[None, *range(59)])
+    month.to_csv("month.csv", index=False)
+    done("decide", "month.csv", "-o", "decisions.csv")
+    assert len(answer()) == 59
+    (left_out,) = tmp_path.glob("*refused*")
+    assert "'customer' is empty" in left_out.read_text()
+
+
+def test_a_file_without_the_column_is_refused():
+    people(60, start=1000).to_csv("month.csv", index=False)
+    assert "customer" in refused("decide", "month.csv", "-o", "decisions.csv")
+
+
+def test_persons_need_certificates(tmp_path):
+    other = BY_PERSON.replace('"certified"\nhorizon = 6', '"partial-feedback"')
+    (tmp_path / "other.toml").write_text(other)
+    words = refused("init", "--config", "other.toml", "--program", "other", "history.csv")
+    assert "persons needs kind" in words
