@@ -173,3 +173,54 @@ def test_an_audit_knows_the_lenders_own_decisions_and_loans_not_taken(beside):
     assert evaluate(shadow, "incumbent").of("selection_rate").value == shadow.accepted.mean()
     assert added_profit(shadow).value == 0
     assert [row.group for row in take_up(log)][:3] == ["", "exploit", "explore"]
+
+
+REASONS = """
+[reasons]
+income = { code = "R1", text = "Your income is low." }
+"missing debt" = { code = "R2", text = "You did not state your debts." }
+"""
+
+
+def test_letters_have_the_lenders_sentences_and_codes(tmp_path, monkeypatch):
+    """Only where the program rejected: the score does not explain the lender's own rejections."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", f"sqlite:///{tmp_path}/lender.db")
+    past = people(400)
+    past.loc[past["income"] < -0.3, "outcome"] = ""
+    past.to_csv("history.csv", index=False)
+    tmp_path.joinpath("program.toml").write_text(BESIDE + REASONS)
+    done("init", "--config", "program.toml", "history.csv")
+    applicants()
+    done("decide", "applicants.csv", "-o", "shadow.csv")
+    assert (answer("shadow.csv")["letter"] == "").all()
+    done("ramp", "1")
+    applicants(start=2000)
+    done("decide", "applicants.csv", "-o", "decisions.csv")
+    decided = answer()
+    letters = decided["letter"]
+    assert ((letters != "") == ((decided["decision"] == "reject") & ~decided["barred"])).all()
+    told = decided["reasons"].str.contains("income") & (letters != "")
+    assert told.sum() > 10
+    assert letters[told].str.contains("R1: Your income is low.", regex=False).all()
+    assert not letters[~told].str.contains("R1").any()
+    call("export", "-o", "all.csv")
+    exported = pd.read_csv("all.csv")["letter"]
+    assert exported[:80].isna().all()
+    assert exported[80:].fillna("").tolist() == letters.tolist()
+    call("report", "--out", "page.html")
+    assert "income (R1)" in tmp_path.joinpath("page.html").read_text()
+
+
+def test_a_sentence_about_an_unknown_column_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people(100).to_csv("history.csv", index=False)
+    start = ["init", "--ledger", "sqlite:///x.db", "--config", "program.toml", "history.csv"]
+    for name in ("incme", "sex", "missing incme"):
+        wrong = REASONS.replace("income =", f'"{name}" =')
+        tmp_path.joinpath("program.toml").write_text(PROGRAM + wrong)
+        assert f"{name!r}, which is not a feature" in refused(*start)
+    wrong = REASONS.replace('code = "R1", ', "")
+    tmp_path.joinpath("program.toml").write_text(PROGRAM + wrong)
+    assert "[reasons] income must be such as" in refused(*start)
+    assert not tmp_path.joinpath("x.db").exists()

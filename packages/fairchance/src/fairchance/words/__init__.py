@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-__all__ = ["LIGHTS", "amount", "counted", "date", "days", "first_of", "listed", "people"]
-__all__ += ["percent", "percents", "share", "shortened", "times"]
+__all__ = ["LIGHTS", "amount", "counted", "date", "days", "first_of", "independence"]
+__all__ += ["intervals_assume", "listed", "people", "percent", "percents", "share", "shortened"]
+__all__ += ["times"]
 
 LIGHTS = ("red", "amber", "green")  # how a check came out, the worst first
 _NAMED = 2  # names in a sentence
@@ -156,6 +157,35 @@ def days(value: float) -> str:
     ('0 days', '1 day', '181 days', '–')
     """
     return "–" if math.isnan(value) else counted(math.floor(value), "day")
+
+
+def independence(shock: float) -> str:
+    """Return a clause on the independence that certificates and intervals assume; ``shock`` is σ.
+
+    Examples
+    --------
+    >>> print(independence(0.02))
+    they are independent of each other but for a shock that a round's applicants share, by which
+    the share of bad moves by about 2 points (shock = 0.02)
+    """
+    if shock:
+        return (
+            f"they are independent of each other but for a shock that a round's applicants share, "
+            f"by which the share of bad moves by about {100 * shock:.3g} "
+            f"point{'s' * (100 * shock != 1)} (shock = {shock:g})"
+        )
+    return (
+        "they are independent of each other, without a shock that a round's applicants share "
+        "(shock = 0)"
+    )
+
+
+def intervals_assume(shock: float) -> str:
+    """Return the sentence on applicants that belongs to every interval at all times."""
+    return (
+        f"Intervals assume of applicants that {independence(shock)}; those of recorded shares are "
+        f"about the rounds as they were, with their shocks."
+    )
 
 
 def shortened(value: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from fairchance.words import amount, counted, date, percent, percents
+from fairchance.words import amount, counted, date, intervals_assume, percent, percents
 
 if TYPE_CHECKING:
     from fairchance.audit.evaluate import Evaluation, Gap, Measured
@@ -56,6 +56,7 @@ _ASSUMPTIONS = {
     "one_population": "Intervals of one measure are right together, at all times, with a "
     "probability of {}, if applicants of all rounds come from one population, acceptances followed "
     "the logged probabilities, and the policy was fixed before the rounds used.",
+    "independent": "{1}",
     "policy_changes": "The policy may differ between rounds; its rates are means over all rounds.",
     "draws": "Some acceptances were draws of fixed size, which depend on each other; they are "
     "evidence by round, not by applicant, so intervals are wider.",
@@ -123,7 +124,8 @@ def _interval(low: float, high: float) -> str:
 
 def assumptions(found: Evaluation | GroupAudit) -> list[str]:
     """Say what must hold for intervals."""
-    return [_ASSUMPTIONS[code].format(percent(found.confidence)) for code in found.assumptions]
+    values = percent(found.confidence), intervals_assume(found.shock)
+    return [_ASSUMPTIONS[code].format(*values) for code in found.assumptions]
 
 
 # Evaluations of policies

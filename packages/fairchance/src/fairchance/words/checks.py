@@ -11,7 +11,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fairchance.words import LIGHTS, counted, days, first_of, people, percent, percents, times
+from fairchance.words import (
+    LIGHTS,
+    counted,
+    days,
+    first_of,
+    intervals_assume,
+    people,
+    percent,
+    percents,
+    times,
+)
 from fairchance.words.batches import unlike_expected_words, unlike_words
 from fairchance.words.rounds import (
     DO_NOT_WAIT,
@@ -131,10 +141,13 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
     Examples
     --------
     >>> so_far = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "fdr": 0.075}
-    >>> so_far |= {"withdrawn": 0, "not_taken": 0, "interval": (0.0074, 0.27)}
+    >>> so_far |= {"withdrawn": 0, "not_taken": 0, "interval": (0.0074, 0.27), "shock": 0.0}
     >>> so_far |= {"by_override": {"accepted": 0, "known": 0}}
-    >>> mistakes_so_far(so_far)
-    'So far 3 of 40 known outcomes are bad: 7.5 % (0.74 % to 27 %); 9 are pending.'
+    >>> print(mistakes_so_far(so_far))
+    So far 3 of 40 known outcomes are bad: 7.5 % (0.74 % to 27 %); 9 are pending. Intervals assume
+    of applicants that they are independent of each other, without a shock that a round's applicants
+    share (shock = 0); those of recorded shares are about the rounds as they were, with their
+    shocks.
     >>> so_far |= {"known": 0, "withdrawn": 2, "by_override": {"accepted": 2, "known": 1}}
     >>> mistakes_so_far(so_far)
     'So far no outcome is known; 9 are pending and 2 withdrawn. Not counted: 2 accepted
@@ -152,6 +165,7 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
     message += f" and {so_far['withdrawn']:,} withdrawn" * (so_far["withdrawn"] > 0)
     message += f"; {so_far['not_taken']:,} not taken" * (so_far["not_taken"] > 0)
     message = f"{message}."
+    message += f" {intervals_assume(so_far['shock'])}" if so_far["known"] else ""
     by_hand = so_far["by_override"]
     if by_hand["accepted"]:
         message += (
@@ -376,6 +390,24 @@ def _by_lender(check: Check) -> CheckWords:
     return CheckWords(finding, " ".join(filter(None, (_needs(facts), sentence(_ramp(facts))))))
 
 
+def _rounds_vary(check: Check) -> CheckWords:
+    finding = (
+        f"Over {check.facts['rounds']:,} rounds with unchanged policies, the share of bad varies"
+    )
+    if check.light == "green":
+        explained = f"shock = {check.bound:g}" if check.bound else "independent applicants"
+        return CheckWords(f"{finding} no more than {explained} would explain.")
+    points, ends = f"{100 * check.value:.2g}", f"{100 * check.low:.2g} to {100 * check.high:.2g}"
+    covers = f"shock = {check.value:.2g}"
+    return CheckWords(
+        f"{finding} by about {points} points ({ends}) beyond chance, which shock = {check.bound:g} "
+        f"does not explain.",
+        f"If a round's applicants share a shock, or the population drifts, certificates and "
+        f"intervals promise too much; {covers} would cover what was seen.",
+        f"find out what changed between rounds; if it may return, start a program with {covers}",
+    )
+
+
 def _ramp(facts: Mapping[str, Any]) -> str:
     return ramp_words(facts["ramp"]) if facts["ramp"] < 1 else ""
 
@@ -414,6 +446,15 @@ def _unlike_batch(check: Check) -> CheckWords:
         + (f" And {counted(more, 'more column')}." if more > 0 else ""),
         "Promises and estimates are about applicants like those before.",
         "compare the files with their source",
+    )
+
+
+def _identical_rows(check: Check) -> CheckWords:
+    n, of = check.facts["n"], check.facts["of"]
+    return CheckWords(
+        f"{n:,} of {of:,} applicants have the same features as another in their batch.",
+        "If they are the same persons, certificates are false: they assume independent applicants.",
+        "name the column that says who applied (persons in [columns], persons= in Python)",
     )
 
 
@@ -496,11 +537,14 @@ WORDS: dict[str, Callable[[Check], CheckWords]] = {
         "",
         "resume the program once the reason is gone",
     ),
+    "rounds_alike": _rounds_vary,
+    "rounds_vary": _rounds_vary,
     "in_part": _pilot,
     "pilot": _pilot,
     "dropped": _pilot,
     "unlike_batch": _unlike_batch,
     "unlike_outcomes": _unlike_outcomes,
+    "identical_rows": _identical_rows,
     "late": _late,
     "held_up": _held_up,
     "unreadable": _unreadable,

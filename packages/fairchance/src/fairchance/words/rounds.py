@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairchance.words import counted, first_of, percent
+from fairchance.words import counted, first_of, independence, percent
 
 if TYPE_CHECKING:
     from fairchance.core.decisions import CertifiedRound, Note, Round
@@ -253,29 +253,32 @@ def promised(record: CertifiedRound) -> str:
     return f"certified{of}: with confidence {confidence}, at most {percent(record.alpha)} bad"
 
 
-def assumed(maturity: int | None = None) -> str:
+def assumed(maturity: int | None = None, shock: float = 0.0) -> str:
     """Return a clause on what a certificate assumes.
 
     Parameters
     ----------
     maturity
         Rounds until outcomes count as final; None if that is not known here.
+    shock
+        σ.
 
     Examples
     --------
     >>> print(assumed(2))
-    certificates assume that applicants are of one population and independent of each other, that
-    acceptance does not change outcomes, and that outcomes are final when their round is tested,
-    here 2 rounds later at the earliest (maturity)
+    certificates assume that applicants are of one population, that they are independent of each
+    other, without a shock that a round's applicants share (shock = 0), that acceptance does not
+    change outcomes, and that outcomes are final when their round is tested, here 2 rounds later at
+    the earliest (maturity)
     """
     final = ""
     if maturity is not None:
         when = f"{counted(maturity, 'round')} later at the earliest" if maturity else "at once"
         final = f", here {when} (maturity)"
     return (
-        f"certificates assume that applicants are of one population and independent of each "
-        f"other, that acceptance does not change outcomes, and that outcomes are final when their "
-        f"round is tested{final}"
+        f"certificates assume that applicants are of one population, that {independence(shock)}, "
+        f"that acceptance does not change outcomes, and that outcomes are final when their round "
+        f"is tested{final}"
     )
 
 
@@ -340,7 +343,7 @@ def about_certificate(record: CertifiedRound) -> Iterator[str]:
     """Yield what a round of the certified method promises, lacks and mentions."""
     if record.status == "certified":
         yield sentence(f"{promised(record)} under the rule of this round")
-        yield sentence(assumed())
+        yield sentence(assumed(shock=record.shock))
     else:
         lacks = needed(record.more_outcomes, tested=record.next_n_tested > 0)
         clauses = [promised(record), restarted(record), lacks]

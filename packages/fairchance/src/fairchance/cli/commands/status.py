@@ -22,10 +22,19 @@ from fairchance.cli.options import (
     progress,
 )
 from fairchance.cli.output import Console, print_json, print_table
-from fairchance.words import amount, counted, date, days, people, percent, share
+from fairchance.words import (
+    amount,
+    counted,
+    date,
+    days,
+    intervals_assume,
+    people,
+    percent,
+    share,
+)
 from fairchance.words.checks import CAUTION, check_text, verdict
 from fairchance.words.money import MONEY_TITLES, money_note, money_rows, money_verdict
-from fairchance.words.rounds import ramp_words, sentence, status_word, take_up_rows
+from fairchance.words.rounds import assumed, ramp_words, sentence, status_word, take_up_rows
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.audit.rates import Rate
@@ -82,6 +91,7 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         "checkpoint": str(summary.head),
         "alpha": summary.promise.alpha,
         "delta": summary.promise.delta,
+        "shock": summary.promise.shock,
         "ramp": summary.control.ramp,
         "paused": summary.control.paused,
         "light": worst_light(checks),
@@ -189,9 +199,13 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
     _print(
         console,
         f"withdrawn: the outcome will never be known; overrides: accepted by a person against the "
-        f"program, and in no other line. All intervals hold at all times. {CAUTION}",
+        f"program, and in no other line. All intervals hold at all times. "
+        f"{intervals_assume(summary.promise.shock)} {CAUTION}",
         style="dim",
     )
+    if summary.ladders():
+        said = assumed(summary.promise.maturity, summary.promise.shock)
+        _print(console, sentence(said), style="dim")
     _print_rounds(console, summary.rounds[-most:])
     hidden = len(summary.rounds) - most
     if hidden > 0:

@@ -36,6 +36,7 @@ from fairchance.words import (
     date,
     days,
     first_of,
+    intervals_assume,
     people,
     percent,
     percents,
@@ -98,7 +99,7 @@ def program_page(summary: Summary, details: Details, late: float) -> Page:
     checks = check_health(summary, late)
     title, light = f"Program {summary.program}", worst_light(checks)
     cards = list(_cards(summary, checks, late)) if summary.rounds else []
-    sections = [_attention(checks)]
+    sections = [_attention(checks, summary.promise.shock)]
     if summary.rounds:
         sections += [_money(summary), _rounds(summary), _groups(summary, checks)]
         sections += [
@@ -107,7 +108,10 @@ def program_page(summary: Summary, details: Details, late: float) -> Page:
             _data_checks(summary),
         ]
     sections += [_changes(summary, details), settings_section(summary, details)]
-    sections += [_reasons(details.rejections), _proof(summary)]
+    sections += [
+        _reasons(details.rejections, details.says.get("about", {}).get("reasons", {})),
+        _proof(summary),
+    ]
     said, figure = f"{verdict(checks)} {to_do(checks)}".strip(), _main_figure(summary)
     return Page("program", title, _about(summary), said, light, cards, figure, sections)
 
@@ -212,14 +216,15 @@ def _earned(summary: Summary, outcomes: Outcomes) -> str:
 # Sections
 
 
-def _attention(checks: Sequence[Check]) -> Section:
+def _attention(checks: Sequence[Check], shock: float) -> Section:
     """Return what was found, the worst first, and what is in order."""
     lights, found = Counter(c.light for c in checks), [c for c in checks if c.light != "green"]
     right = Counter(c.question for c in checks if c.light == "green")
     note = (
         "Red: chance cannot explain that the bound is broken. Amber: the estimate is on the wrong "
         "side, or there is another reason to look. All intervals are right at all times, with a "
-        "probability of 95 % for each question; the interval of one round stands alone."
+        "probability of 95 % for each question; the interval of one round stands alone. "
+        f"{intervals_assume(shock)}"
     )
     brief = f"Nothing: {counted(len(checks), 'check')} in order."
     if found:
@@ -384,7 +389,7 @@ def certificate_section(summary: Summary) -> Section:
         return Section("certificate", "Certificate")
     sentences = [text for group in ladders for text in _certificate_sentences(summary, group)]
     caption = "How far certificates reach, and the evidence for the next one."
-    sentences.append(sentence(assumed(summary.promise.maturity)))
+    sentences.append(sentence(assumed(summary.promise.maturity, summary.promise.shock)))
     parts: list[Part] = [*sentences, Figure("ladder", plot.certificate(summary), caption)]
     rows = [
         (f"{c.says['round']}", _event(c), _group_name(c.says.get("group")), date(c.at))
@@ -521,11 +526,20 @@ def _content(change: Change) -> str:
     return "; ".join(parts) or "–"
 
 
-def _reasons(rejections: Rejections) -> Section:
+def _reasons(rejections: Rejections, sentences: dict[str, dict[str, str]]) -> Section:
     if not rejections.n:
         return Section("reasons", "Reasons of rejections")
     shown = rejections.reasons[:_MOST_REASONS]
-    rows = [(r.name, f"{r.n:,}", percent(r.n / rejections.n), f"{r.n_first:,}") for r in shown]
+    codes = {name: f" ({one['code']})" for name, one in sentences.items()}
+    rows = [
+        (
+            f"{r.name}{codes.get(r.name, '')}",
+            f"{r.n:,}",
+            percent(r.n / rejections.n),
+            f"{r.n_first:,}",
+        )
+        for r in shown
+    ]
     hidden = len(rejections.reasons) - len(rows)
     note = (
         f"For {people(rejections.n)} rejected by the program and not erased: columns that lowered "
