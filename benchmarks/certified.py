@@ -5,8 +5,10 @@ policy of each round on all applicants of a data set, not only on the batch of t
 ``populations`` (the default settings on four data sets), ``nulls`` (no policy keeps the bound, so
 each certificate is false), ``controls`` (broken tests, to be caught), ``flipped`` (a history with
 wrong outcomes), ``groups`` (options about groups), ``floors`` (what a chance for
-everybody costs) and ``speed``. Each run is appended to a file, and a repeated command continues
-where the last one stopped.
+everybody costs) and ``speed``. ``--past`` says how the past selected: on the ``outcome`` (the
+default), by a cut on ``features`` (three kinds), a noisy ``human`` who sees features, or
+``excluded-group``, on the outcome but nobody of one group, whose column is a feature. Each run is
+appended to a file, and a repeated command continues where the last one stopped.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -29,6 +32,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -53,6 +57,13 @@ DATA = {
     "three-states": "acs-pa-ma-in-2024",
     "adult": "adult",
     "taiwan": "taiwan",
+}
+EXCLUDED = {"california": "Black", "three-states": "Black", "adult": "Female", "taiwan": "female"}
+PASTS = {
+    "outcome": ["outcome"],
+    "features": ["score 30 %", "score 50 %", "column 30 %"],
+    "human": ["human"],
+    "excluded-group": ["excluded-group"],
 }
 
 
@@ -128,15 +139,43 @@ def people_of(name: str, seed: int) -> Everybody:
     return null(seed, NULLS[name]) if name in NULLS else everybody(name)
 
 
+@cache
+def lender_scores(name: str) -> tuple[Floats, Floats]:
+    """Return standardised scores of a lender: logistic, and the column that tells most alone."""
+    people = everybody(name)
+    X = pd.get_dummies(people.X, dtype=float)
+    logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
+    columns = X.to_numpy() * np.sign(X.corrwith(pd.Series(people.good)).to_numpy())
+    areas = [roc_auc_score(people.good, column) for column in columns.T]
+    column = columns[:, int(np.argmax(areas))]
+    score = logistic.fit(X, people.good).decision_function(X)
+    return (score - score.mean()) / score.std(), (column - column.mean()) / column.std()
+
+
+def select(
+    name: str, people: Everybody, rows: NDArray[np.intp], kind: str, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """Return whom a past of a kind accepted among some applicants."""
+    if kind in ("outcome", "excluded-group"):
+        accepted = rng.random(rows.size) < np.where(people.good[rows] == 1, 0.9, 0.1)
+        return accepted & (kind == "outcome" or people.group[rows] != EXCLUDED[name])
+    share = {"score 30 %": 0.3, "score 50 %": 0.5, "column 30 %": 0.3, "human": 0.5}[kind]
+    # Noise of 1e-6 decides between equal values of the column.
+    score = lender_scores(name)[int(kind.startswith("column"))][rows]
+    score = score + rng.normal(scale=1.0 if kind == "human" else 1e-6, size=rows.size)
+    return score >= np.quantile(score, 1 - share)
+
+
 def play(
     name: str,
     seed: int,
     *,
     method: type[CertifiedClassifier] = CertifiedClassifier,
     flipped: bool = False,
+    kind: str = "outcome",
     **options: Any,
 ) -> Row:
-    """Run a method for 39 rounds after a history that was selected on the outcome.
+    """Run a method for 39 rounds after a history.
 
     Parameters
     ----------
@@ -148,12 +187,14 @@ def play(
         The classifier.
     flipped
         Whether the outcomes of the history are recorded the wrong way round.
+    kind
+        How the past selected.
     """
     people = people_of(name, seed)
     rng = np.random.default_rng(seed)
     past, *rounds = np.array_split(rng.permutation(len(people)), ROUNDS + 1)
     good = people.good[past]
-    accepted = rng.random(past.size) < np.where(good == 1, 0.9, 0.1)
+    accepted = select(name, people, past, kind, rng)
     classifier = method(
         ALPHA, DELTA, Revenue(GAIN, LOSS), horizon=ROUNDS, random_state=seed, **options
     )
@@ -166,7 +207,7 @@ def play(
             accepted=accepted,
             sensitive_features=people.group[past],
         )
-        cpu, trace, judge = time.process_time() - start, [], Judge(people)
+        cpu, trace, judge = time.process_time() - start, [], Judge(people, rounds)
         for rows in rounds:
             start = time.process_time()
             batch = classifier.decide(people.X.iloc[rows], sensitive_features=people.group[rows])
@@ -187,10 +228,14 @@ def play(
 
 
 class Judge:
-    """Judges deployed policies on all applicants, each of whom a ranking scores once."""
+    """Judges deployed policies on all applicants, each of whom a ranking scores once.
 
-    def __init__(self, people: Everybody) -> None:
+    What late policies earn is also judged on late applicants, whom no ranking has learned from.
+    """
+
+    def __init__(self, people: Everybody, rounds: list[NDArray[np.intp]]) -> None:
         self.people = people
+        self.late = np.concatenate(rounds[LATE - 1 :])
         self.bad = 1 - people.good
         self.groups = {str(name): people.group == name for name in np.unique(people.group)}
         self.known: dict[Any, Any] = {}
@@ -219,9 +264,11 @@ class Judge:
 
     def _rates(self, p: Floats) -> Row:
         good, bad, groups = self.people.good, self.bad, self.groups.items()
+        worth = p * np.where(bad, -LOSS, GAIN)
         return {
             "fdr": float(p @ bad / p.sum()),
-            "earned": float(p @ np.where(bad, -LOSS, GAIN)) / p.size,
+            "earned": float(worth.mean()),
+            "earned_late": float(worth[self.late].mean()),
             "tpr_by_group": {z: float(p[at] @ good[at] / good[at].sum()) for z, at in groups},
             "fdr_by_group": {z: float(p[at] @ bad[at] / p[at].sum()) for z, at in groups},
         }
@@ -301,13 +348,15 @@ def variants(part: str) -> dict[str, dict[str, Any]]:
     return GROUP_OPTIONS if part == "groups" else {"default": {}}
 
 
-def runs(part: str, data: list[str], n: int) -> Iterator[tuple[Row, Callable[[], Row]]]:
+def runs(
+    part: str, data: list[str], seeds: range, kinds: list[str]
+) -> Iterator[tuple[Row, Callable[[], Row]]]:
     """Yield the runs of a part: what identifies each, and a function that runs it."""
-    for seed in range(SEED, SEED + n):
-        for name in data:
-            for variant, options in variants(part).items():
-                about = {"part": part, "data": name, "variant": variant, "seed": seed}
-                yield about, partial(play, name, seed, **options)
+    for seed, name, kind in product(seeds, data, kinds):
+        for variant, options in variants(part).items():
+            said = variant if kind == "outcome" else f"{variant}, past: {kind}"
+            about = {"part": part, "data": name, "variant": said, "seed": seed}
+            yield about, partial(play, name, seed, kind=kind, **options)
 
 
 def mean(values: list[float]) -> str:
@@ -322,12 +371,15 @@ def print_judged(name: str, variant: str, rows: list[Row]) -> None:
     certified = np.array([row["certified"] for row in rows])
     broken = np.array([row["fdr"] for row in rows]) > ALPHA
     late = np.array([np.mean(row["earned"][LATE - 1 :]) for row in rows])
+    fresh = np.array([np.mean(row["earned_late"][LATE - 1 :]) for row in rows])
     whole = np.array([np.mean(row["earned"]) for row in rows])
     first = np.where(certified.any(axis=1), certified.argmax(axis=1) + 1.0, np.nan)
     pilots, kept = ~certified, (certified & broken).any(axis=1)
     print(f"\n{name}, {variant}, {len(rows)} runs (ceiling {most:.1f}, logistic {logistic:.1f})")
     lines = {
         "late share of the ceiling": mean(list(late / most)),
+        "the same on late applicants, and the least": f"{mean(list(fresh / most))}, "
+        f"{fresh.min() / most:.3f}",
         "late share of logistic with all labels": mean(list(late / logistic)),
         "share of the ceiling over all rounds": mean(list(whole / most)),
         "first certificate, mean and worst": f"{np.nanmean(first):.1f}, {np.nanmax(first):.0f}"
@@ -347,7 +399,7 @@ def print_judged(name: str, variant: str, rows: list[Row]) -> None:
             values = [r[group] for row in rows for r in row[f"{rate}_by_group"][LATE - 1 :]]
             lines[f"late {rate.upper()} of {group}"] = f"{np.mean(values):.2f}"
     for text, value in lines.items():
-        print(f"  {text:40s} {value}", flush=True)
+        print(f"  {text:43s} {value}", flush=True)
 
 
 def predictions(rows: list[Row]) -> str:
@@ -404,7 +456,7 @@ def print_results(rows: list[Row]) -> None:
             print(f"  in {n} runs: {message}")
 
 
-def measure(part: str, data: list[str], n: int, out: Path) -> None:
+def measure(part: str, data: list[str], seeds: range, kinds: list[str], out: Path) -> None:
     """Run what is not in the file yet, append each run to it, and print the results."""
     saved = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     keys = ("part", "data", "variant", "seed", "commit")
@@ -413,7 +465,7 @@ def measure(part: str, data: list[str], n: int, out: Path) -> None:
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     ).stdout.strip()
     rows = []
-    for about, run in runs(part, data, n):
+    for about, run in runs(part, data, seeds, kinds):
         about["commit"] = commit
         key = tuple(about[name] for name in keys)
         if key not in done:
@@ -473,6 +525,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--part", nargs="*", choices=[*PARTS, "speed"], default=[*PARTS, "speed"])
     parser.add_argument("--data", nargs="*", choices=[*DATA, *NULLS])
     parser.add_argument("--seeds", type=int, help="runs of each kind")
+    parser.add_argument("--first-seed", type=int, default=SEED)
+    parser.add_argument("--past", choices=PASTS, default="outcome", help="how the past selected")
     parser.add_argument("--out", type=Path, default=Path("results/certified.jsonl"))
     options = parser.parse_args(arguments)
     for part in options.part:
@@ -480,7 +534,8 @@ def main(arguments: list[str] | None = None) -> None:
             print_speed()
             continue
         data, n = PARTS[part]
-        measure(part, options.data or data, options.seeds or n, options.out)
+        seeds = range(options.first_seed, options.first_seed + (options.seeds or n))
+        measure(part, options.data or data, seeds, PASTS[options.past], options.out)
 
 
 if __name__ == "__main__":
