@@ -276,8 +276,8 @@ def test_program_of_every_option_in_the_example(key, line):
     table, taken = history(120, region=key == "text", seed=3)
     if line.startswith('accepted = "'):
         table = table.append_column("accepted", pa.array(np.where(taken, "yes", "no")))
-    if key in ("applied", "ignore"):
-        name = "race" if key == "ignore" else key
+    if key in ("applied", "ignore", "persons"):
+        name = {"ignore": "race", "persons": "customer"}.get(key, key)
         table = table.append_column(name, pa.array(np.arange(120) % 7))
     result = init(config, write(table))
     assert (result["people"], result["accepted"]) == (120, int(taken.sum()))

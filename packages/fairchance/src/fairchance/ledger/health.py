@@ -37,6 +37,7 @@ __all__ = ["QUESTIONS", "TINY", "Check", "check_health", "find_check", "worst_li
 _MOST = 0.5  # of the explored
 _MISSING = 0.1  # late outcomes among the accepted of a group: more may hide mistakes
 _RECENT = 3  # rounds
+_SOME_IDENTICAL = 0.01  # of applicants: fewer hardly move a test, and chance makes some
 _GROUPS = 8  # in a notebook
 _HARDLY = 0.05  # of a batch with such a chance as the next line says
 # Notes of a round that a user should know of.
@@ -375,9 +376,9 @@ def _data(summary: Summary) -> Iterator[Check]:
         facts = {"entry": number, "unlike": UnlikeExpected(**unlike)}
         yield Check("data", "unlike_outcomes", "amber", facts=facts)
     n = sum(row.n_identical for row in summary.rounds)
-    if n:
-        facts = {"n": n, "of": sum(row.n_people for row in summary.rounds)}
-        yield Check("data", "identical_rows", "amber", facts=facts)
+    of = sum(row.n_people for row in summary.rounds)
+    if n > _SOME_IDENTICAL * of:
+        yield Check("data", "identical_rows", "amber", facts={"n": n, "of": of})
 
 
 def _pending(summary: Summary, late: float) -> Iterator[Check]:
