@@ -99,7 +99,7 @@ def check_a_batch_unlike_the_history_stops_and_changes_nothing(clf, kind):
     with pytest.raises(InputError, match=r"300 of 300.*'job'") as error:
         clf.decide(batch)
     assert error.value.option == "unlike_history"
-    assert (clf.rounds_, clf._intake.likeness.last) == ((), None)
+    assert (clf.rounds_, clf._intake.likeness.windows[0].last) == ((), None)
     decided = clf.decide(batch, unlike_history=True)
     (one,) = decided.unlike
     assert (one.column, one.code, one.n, one.stops) == ("job", "unseen", 300, True)

@@ -56,9 +56,9 @@ def test_the_counts_of_a_history_and_of_a_batch_are_those_of_the_columns():
     jobs = ["clerk"] * 9 + ["nurse"] * 5 + ["pilot", "pilot", "cook", None]
     history = pd.DataFrame({"job": jobs, "age": [*range(20, 37), np.nan]})
     columns, kept = known(history)
-    assert [(one.n, one.missing, one.strange) for one in kept.columns] == [(18, 1, 3), (18, 1, 0)]
+    assert [one.counts[:3] for one in kept.columns] == [(18, 1, 3), (18, 1, 0)]
     batch = pd.DataFrame({"job": ["cook", "clerk", "baker", None], "age": [30.0, 30, 99, np.nan]})
-    assert kept.count(columns.codes(batch)).tolist() == [[4, 1, 2], [4, 1, 1]]
+    assert kept.count(columns.codes(batch))[:, :3].tolist() == [[4, 1, 2], [4, 1, 1]]
 
 
 @pytest.mark.parametrize("kind", [fc.PartialFeedbackClassifier, fc.CertifiedClassifier])
@@ -120,14 +120,14 @@ def test_a_range_of_dates_is_one_of_days():
     late = lenders(700, 1).assign(born=pd.Timestamp("2066-01-01"))
     (one,) = kept.compare(kept.count(columns.codes(late)), Checks())
     assert (one.column, one.low < "1930-01-01", one.high > "2003-12-01") == ("born", True, True)
-    assert {*vars(one)} - {*one.as_dict()} == {"moves"}
+    assert {*vars(one)} - {*one.as_dict()} == {"other", "moves"}
 
 
 def test_fields_that_do_not_apply_are_left_out_of_the_record():
     columns, kept = known(lenders(2000))
     (one,) = kept.compare(kept.count(columns.codes(lenders(700).assign(age=np.nan))), Checks())
-    assert {*vars(one)} - {*one.as_dict()} == {"low", "high", "moves"}
-    assert (one.n, one.of, one.usual) == (700, 700, kept.columns[0].missing / 2000)
+    assert {*vars(one)} - {*one.as_dict()} == {"low", "high", "other", "moves"}
+    assert (one.n, one.of, one.usual) == (700, 700, kept.columns[0].counts[1] / 2000)
 
 
 @pytest.mark.parametrize("n", [1, ENOUGH - 1, ENOUGH])
@@ -150,8 +150,10 @@ def test_counts_of_few_applicants_add_up():
         kept.remember(kept.count(rows))
     assert kept.compare(kept.count(odd[15:]), Checks()) == at_once
     kept.remember(kept.count(odd[15:]))
-    np.testing.assert_array_equal(kept.last, kept.count(odd))
-    assert kept.waiting is None
+    few, many = kept.windows
+    for counts in (few.last, many.waiting):
+        np.testing.assert_array_equal(counts, kept.count(odd))
+    assert (few.waiting, many.last) == (None, None)
 
 
 def test_a_batch_like_the_last_round_is_reported_and_not_stopped_again():
@@ -196,11 +198,11 @@ def test_groups_that_no_other_applicant_had_are_usual():
     """A history in which a third have a group of their own, such as a village."""
     kept = Likeness(()).with_groups(("village",), np.r_[np.arange(100), [100] * 200][None])
     (column,) = kept.columns
-    assert (column.n, column.strange, column.code) == (300, 100, "group")
+    assert (column.counts[:3], column.code) == ((300, 0, 100), "group")
     none = np.empty((1, 0))
     for n_new, stops in ((40, []), (90, [True])):
         counts = kept.count(none, np.r_[[101] * n_new, [100] * (100 - n_new)][None])
-        assert counts.tolist() == [[100, 0, n_new]]
+        assert counts[:, :3].tolist() == [[100, 0, n_new]]
         assert [one.stops for one in kept.compare(counts, Checks())] == stops
 
 

@@ -717,7 +717,8 @@ class Intake:
         if self.id_kind == "i":
             self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
         if batch.counts is not None:
-            self.likeness.remember(batch.counts)
+            confirmed = any(one.stops for one in batch.unlike)
+            self.likeness.remember(batch.counts, confirmed=confirmed)
 
     _bits = staticmethod(unique_bits)
 

@@ -1,21 +1,29 @@
 """Whether a batch is like the history and the last round, column by column.
 
-Two shares of each column are compared: applicants without a value, and applicants with a strange
-one, which is a number outside the history's range, or a text that fewer than five applicants of
-the history had. Of groups that may not decide, new ones are counted. A share that is larger than in
-the history by more than ``stop`` of ``Checks`` stops the batch, unless the last round was like it;
-one that is larger by more than ``warn`` than in the history or the last round is reported. Shares
-of fewer than ``ENOUGH`` applicants are not compared, and a difference must be larger than noise.
+Four questions are asked of each column, and each is a share of applicants. How many have no value;
+how many have a strange one, which is a number outside the history's range, or a text that fewer
+than five applicants of the history had; how many are above each decile of the history, or have each
+of its frequent texts; and how many are high or low both here and in the column that goes with it
+most closely, where the difference is one of correlations. The last finds a column that was sorted
+alone, whose own values are as before, but only if another column goes with it. Of groups that may
+not decide, new ones are counted.
+
+A share that differs from the history by more than ``stop`` of ``Checks`` stops the batch, unless
+the last round was like it; one that differs by more than ``warn`` from the history or the last
+round is reported. Shares of fewer than ``ENOUGH`` applicants are not compared, and a difference
+must be larger than noise. A number far outside the range stops a batch by itself.
 
 Only counts and bounds are kept. Counts add up: those of calls with few applicants are compared
-together. The extremes of the history belong to single applicants, who may have to be forgotten, so
-bounds are rounded outward. Dates move on, so their range is wider by half its width on both sides.
+together, up to ``ENOUGH`` to see soon what is wrong with all, and up to ``MANY`` to see what is
+wrong with some. Extremes and deciles of the history belong to single applicants, who may have to be
+forgotten, so bounds are rounded. Dates move on, so their range is wider by half its width on both
+sides, and their deciles are not compared.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,11 +40,19 @@ __all__ = ["ENOUGH", "Checks", "Likeness", "Unlike", "check_like", "excess", "ou
 Floats = NDArray[np.floating]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.intp]
+Rows = tuple[Sequence[int], Sequence[int], Sequence[int]]  # of a batch, the history, the last round
 
 ENOUGH = 20  # people from which on a share is compared
+MANY = 200  # people from which on a difference of 30 % is above noise in every share
 _NOISE = 4.0  # standard errors that a difference must exceed
 _ODD = 2  # applicants by which every batch may differ
 _TINY = 1e-300  # numbers this small have no decimal step
+_FAR = 1e6  # times the largest number of the history: no applicant has this
+_FREQUENT = 0.05  # share of a text that is compared
+_TOGETHER = 0.3  # correlation of columns that go together
+_BALANCED = 0.1  # share on the smaller side of two, from which on correlations are compared
+_N, _MISSING, _STRANGE, _FAR_OFF, _MARKED = range(5)  # columns of counts; the last is of pairs
+_N_MARKS = 20
 
 
 @saved
@@ -87,10 +103,12 @@ class Unlike:
         Its name or position.
     code
         ``"missing"``; ``"unseen"``, a text that fewer than five applicants of the history had;
-        ``"group"``, one that the history lacks; ``"outside"`` the range of the history.
+        ``"group"``, one that the history lacks; ``"outside"`` the range of the history; ``"far"``
+        outside it; ``"above"`` or ``"below"`` a number; ``"is"`` or ``"is not"`` a text;
+        ``"together"``, high or low both here and in another column.
     n, of
-        How many applicants this is true of, and of how many; all but ``"missing"`` count only
-        applicants with a value.
+        How many applicants this is true of, and of how many; all but ``"missing"``, ``"far"`` and
+        ``"together"`` count only applicants with a value.
     usual
         The share before.
     since
@@ -98,7 +116,9 @@ class Unlike:
     stops
         Whether the difference is beyond the threshold ``stop``.
     low, high
-        The range, for ``"outside"``.
+        The range, for ``"outside"`` and ``"far"``; one of them for ``"above"`` and ``"below"``.
+    other
+        The text, or the other column.
     moves
         True for ``"outside"`` if the last round was outside too, as in a column of dates.
     """
@@ -112,6 +132,7 @@ class Unlike:
     stops: bool
     low: Any = None
     high: Any = None
+    other: str | int | None = None
     moves: bool | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -141,24 +162,33 @@ class KnownColumn:
         As in ``TableColumn``, or the kind ``"group"``.
     at
         Its place in the matrix of features, or among the attributes that form groups.
-    n, missing, strange
-        Number of applicants, of those without a value, and of those with a text that fewer than
-        five had, or with a group of their own.
     low, high
         Numbers, days or codes outside are strange.
     origin
         The day that days are counted from, for dates.
+    marks
+        Numbers near the deciles, or the codes of frequent texts.
+    texts
+        These texts.
+    side
+        The mark that divides the history most evenly; None if none does.
+    partner
+        The column that goes with it most closely; None if none does.
+    counts
+        Of the history, as ``count`` of ``Likeness`` returns them.
     """
 
     name: str | int
     kind: str
     at: int
-    n: int
-    missing: int
-    strange: int
     low: float
     high: float
     origin: float = 0.0
+    marks: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+    side: int | None = None
+    partner: int | None = None
+    counts: tuple[int, ...] = ()
 
     @property
     def bounds(self) -> tuple[Any, Any]:
@@ -177,36 +207,101 @@ class KnownColumn:
     @staticmethod
     def of(column: TableColumn, name: str | int, at: int, codes: Floats) -> KnownColumn | None:
         """Return what is kept of a column, given its codes; None if all are missing."""
-        present = codes[~np.isnan(codes)].astype(np.float64)
+        present = np.sort(codes[~np.isnan(codes)].astype(np.float64))
         if not present.size:
             return None
-        strange = 0
+        texts: tuple[str, ...] = ()
+        marks: tuple[float, ...] = ()
         if column.kind == "category":
             low, high = 0.0, len(column.categories) - 1.0
-            strange = int(np.count_nonzero(present > high))
+            often = np.bincount(present.astype(np.intp), minlength=len(column.categories))
+            often = np.flatnonzero(often[: len(column.categories)] >= _FREQUENT * present.size)
+            marks = tuple(often.astype(np.float64).tolist())
+            texts = tuple(column.categories[code] for code in often)
         else:
-            low, high = outward(float(present.min()), float(present.max()))
+            low, high = outward(float(present[0]), float(present[-1]))
             if column.kind == "date":
                 low, high = low - (high - low) / 2, high + (high - low) / 2
-        missing = codes.size - present.size
-        return KnownColumn(
-            name, column.kind, at, codes.size, missing, strange, low, high, column.origin
-        )
+            else:
+                marks = _round_deciles(present)
+        known = KnownColumn(name, column.kind, at, low, high, column.origin, marks, texts)
+        counts = known.count(codes)
+        shares = np.array(counts[_MARKED : _MARKED + len(marks)]) / codes.size
+        if shares.size and np.abs(shares - 0.5).min() <= 0.5 - _BALANCED:
+            known = replace(known, side=int(np.argmin(np.abs(shares - 0.5))))
+        return replace(known, counts=tuple(counts))
 
     @staticmethod
     def of_group(name: str, at: int, level: Codes) -> KnownColumn:
         """Return what is kept of an attribute, given each applicant's level."""
-        counts = np.bincount(level)
-        alone = int(np.count_nonzero(counts == 1))
-        return KnownColumn(name, "group", at, level.size, 0, alone, 0.0, counts.size - 1.0)
+        members = np.bincount(level)
+        known = KnownColumn(name, "group", at, 0.0, members.size - 1.0)
+        counts = known.count(level)
+        counts[_STRANGE] = int(np.count_nonzero(members == 1))
+        return replace(known, counts=tuple(counts))
 
-    def count(self, codes: Floats) -> tuple[int, int, int]:
-        """Return how many applicants of a batch there are, without a value, and with a strange one.
+    def count(self, codes: Floats | Codes) -> list[int]:
+        """Return the counts of a batch, all but that of pairs.
 
         A comparison with NaN is false.
         """
-        strange = np.count_nonzero(codes < self.low) + np.count_nonzero(codes > self.high)
-        return codes.size, int(np.count_nonzero(np.isnan(codes))), int(strange)
+        row = [0] * (_MARKED + _N_MARKS + 1)
+        row[_N], row[_MISSING] = codes.size, int(np.count_nonzero(np.isnan(codes)))
+        row[_STRANGE] = int(
+            np.count_nonzero(codes < self.low) + np.count_nonzero(codes > self.high)
+        )
+        if row[_STRANGE] and self.code == "outside":
+            far = _FAR * max(abs(self.low), abs(self.high), 1.0)
+            row[_FAR_OFF] = int(np.count_nonzero(np.abs(codes) > far))
+        for place in range(len(self.marks)):
+            row[_MARKED + place] = int(np.count_nonzero(self._is_marked(codes, place)))
+        return row
+
+    def _is_marked(self, codes: Floats | Codes, place: int) -> NDArray[np.bool_]:
+        mark = np.float64(self.marks[place])
+        return np.asarray(codes == mark if self.kind == "category" else codes > mark)
+
+    def is_high(self, codes: Floats) -> NDArray[np.bool_]:
+        """Return who is on the marked side of the middle."""
+        if self.side is None:
+            return np.zeros(codes.size, np.bool_)
+        return self._is_marked(codes, self.side)
+
+
+@saved
+@dataclass
+class Window:
+    """Counts of the last applicants, compared together until there are ``size`` of them.
+
+    Attributes
+    ----------
+    size
+        Number of applicants that are a round.
+    last
+        Counts of the last round, a row for each column. None before it.
+    waiting
+        Counts of later applicants.
+    """
+
+    size: int
+    last: Ints | None = None
+    waiting: Ints | None = None
+
+    def with_waiting(self, counts: Ints) -> Ints:
+        """Return counts together with those of the applicants before."""
+        return counts if self.waiting is None else counts + self.waiting
+
+    def remember(self, counts: Ints, confirmed: bool) -> None:
+        """Add the counts of decided applicants.
+
+        Those that were confirmed although they are unlike the history are a round by themselves.
+        """
+        enough = counts[:, _N].max(initial=0) >= ENOUGH
+        counts = counts if confirmed and enough else self.with_waiting(counts)
+        if confirmed or counts[:, _N].max(initial=0) >= self.size:
+            self.last, self.waiting = counts, None
+        else:
+            self.waiting = counts
 
 
 @saved
@@ -217,11 +312,8 @@ class Likeness:
     ----------
     columns
         A ``KnownColumn`` for each column that decides, and for each attribute that may not.
-    last
-        Counts of the last round, a row for each column: applicants, those without a value, and
-        those with a strange value. None before it.
-    waiting
-        Counts of later applicants who were too few to compare.
+    windows
+        Counts of the last applicants, of few and of many.
 
     Examples
     --------
@@ -233,17 +325,19 @@ class Likeness:
     >>> (one,) = likeness.compare(likeness.count(100 * batch), Checks())
     >>> one.code, one.n, one.of, one.low, one.high, one.stops
     ('outside', 500, 500, 10.0, 80.0, True)
+    >>> (one,) = likeness.compare(likeness.count(batch + 10), Checks())
+    >>> one.code, one.n, one.of, one.low, one.usual, one.stops
+    ('above', 405, 500, 52.0, 0.398, True)
     """
 
     def __init__(self, columns: tuple[KnownColumn, ...]) -> None:
         self.columns = columns
-        self.last: Ints | None = None
-        self.waiting: Ints | None = None
+        self.windows = Window(ENOUGH), Window(MANY)
 
     @staticmethod
     def of(table: TableColumns, codes: Floats, names: tuple[str, ...] | None = None) -> Likeness:
         """Return what a history is like."""
-        known = (
+        found = (
             KnownColumn.of(
                 table.columns[at],
                 table.columns[at].name if names is None else names[at],
@@ -252,7 +346,19 @@ class Likeness:
             )
             for position, at in enumerate(table.kept)
         )
-        return Likeness(tuple(column for column in known if column is not None))
+        known = [column for column in found if column is not None]
+        high = np.array([column.is_high(codes[:, column.at]) for column in known], np.float32)
+        with np.errstate(invalid="ignore", divide="ignore"):  # one-sided columns
+            together = np.abs(np.corrcoef(high)) if len(known) > 1 else np.zeros((1, 1))
+        together = np.nan_to_num(together)
+        np.fill_diagonal(together, 0)
+        for at, row in enumerate(together[: len(known)]):
+            if row.max() > _TOGETHER + _NOISE / math.sqrt(codes.shape[0]):
+                partner = int(row.argmax())
+                pairs = int(np.count_nonzero((high[at] > 0) & (high[partner] > 0)))
+                counts = (*known[at].counts[:-1], pairs)
+                known[at] = replace(known[at], partner=partner, counts=counts)
+        return Likeness(tuple(known))
 
     def with_groups(self, titles: tuple[str, ...], levels: Codes) -> Likeness:
         """Return what a history with groups is like.
@@ -263,63 +369,199 @@ class Likeness:
         return Likeness((*self.columns, *known))
 
     def count(self, codes: Floats, levels: Codes | None = None) -> Ints:
-        """Return the counts of a batch with groups at some levels, a row for each column."""
-        rows = []
+        """Return the counts of a batch with groups at some levels, a row for each column.
+
+        They are the numbers of applicants, of those without a value, with a strange value and with
+        one far off, of those at each mark, and of those who are high here and in the partner.
+        """
+        rows, high = [], []
         for column in self.columns:
             if column.kind != "group":
-                rows.append(column.count(codes[:, column.at]))
+                own = np.ascontiguousarray(codes[:, column.at])
+                rows.append(column.count(own))
+                high.append(column.is_high(own))
             elif levels is not None:
                 rows.append(column.count(levels[column.at]))
-        return np.array(rows, np.int64).reshape(-1, 3)
+        for at, one in enumerate(high):
+            partner = self.columns[at].partner
+            if partner is not None:
+                rows[at][-1] = int(np.count_nonzero(one & high[partner]))
+        return np.array(rows, np.int64).reshape(-1, _MARKED + _N_MARKS + 1)
 
-    def remember(self, counts: Ints) -> None:
-        """Add the counts of decided applicants; enough of them are the last round."""
-        counts = self._with_waiting(counts)
-        if counts[:, 0].max(initial=0) < ENOUGH:
-            self.waiting = counts
-        else:
-            self.last, self.waiting = counts, None
+    def remember(self, counts: Ints, *, confirmed: bool = False) -> None:
+        """Add the counts of decided applicants; ``confirmed`` if their batch would have stopped."""
+        for window in self.windows:
+            window.remember(counts, confirmed)
 
     def compare(self, counts: Ints, checks: Checks) -> tuple[Unlike, ...]:
         """Return what is unlike in a batch, given its counts; what stops it comes first."""
-        found = [
-            one
-            for at, row in enumerate(self._with_waiting(counts).tolist())
-            for one in self._findings(at, row, checks)
-        ]
-        return tuple(sorted(found, key=lambda one: (not one.stops, -one.n / one.of)))
+        found: dict[Any, Unlike] = {}
+        for window in self.windows:
+            now = window.with_waiting(counts)
+            last = np.zeros_like(now) if window.last is None else window.last
+            for one in self._findings(now.tolist(), last.tolist(), checks):
+                before = found.setdefault((one.column, one.code, one.other), one)
+                if one.stops and not before.stops:
+                    found[one.column, one.code, one.other] = one
+        return tuple(sorted(found.values(), key=lambda one: (not one.stops, -one.n / one.of)))
 
-    def _with_waiting(self, counts: Ints) -> Ints:
-        return counts if self.waiting is None else counts + self.waiting
-
-    def _findings(self, at: int, row: list[int], checks: Checks) -> Iterator[Unlike]:
-        column = self.columns[at]
-        now, history = _counted(row), _counted([column.n, column.missing, column.strange])
-        last = _counted([0, 0, 0] if self.last is None else self.last[at].tolist())
-        for place, code in enumerate(("missing", column.code)):
-            (n, of), past, before = now[place], history[place], last[place]
-            bounds = column.bounds if code == "outside" else (None, None)
-            if of < ENOUGH or past[1] < ENOUGH:
-                continue
-            usual = past[0] / past[1]
-            recent = before[0] / before[1] if before[1] >= ENOUGH else None
-            size = excess(n, of, usual, past[1])
-            if size > checks.warn:
-                again = recent is not None and n / of <= recent + checks.warn
-                stops = size > checks.stop and not again
-                one = Unlike(column.name, code, n, of, usual, "history", stops, *bounds)
-                outside = code == "outside" and recent is not None
-                if outside and excess(*before, usual, past[1]) > checks.warn:
-                    one = replace(one, moves=True)
-                yield one
-            elif recent is not None and excess(n, of, recent, before[1]) > checks.warn:
-                yield Unlike(column.name, code, n, of, recent, "last round", False, *bounds)
+    def _findings(
+        self, now: list[list[int]], last: list[list[int]], checks: Checks
+    ) -> Iterator[Unlike]:
+        for at, column in enumerate(self.columns[: len(now)]):
+            rows = now[at], column.counts, last[at]
+            yield from _far_off(column, rows, checks)
+            yield from _strange(column, rows, checks)
+            if column.partner is not None:
+                other = self.columns[column.partner]
+                if other.partner != at or at < column.partner:  # each pair once
+                    theirs = now[column.partner], other.counts, last[column.partner]
+                    yield from _apart(column, other, rows, theirs, checks)
 
 
-def _counted(row: list[int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Return how many have no value, and a strange one, each with of how many."""
-    n, missing, strange = row
-    return (missing, n), (strange, n - missing)
+def _far_off(column: KnownColumn, rows: Rows, checks: Checks) -> Iterator[Unlike]:
+    now, _, last = rows
+    if now[_FAR_OFF] and checks.warn < 1:
+        stops = checks.stop < 1 and not last[_FAR_OFF]
+        n, of = now[_FAR_OFF], now[_N]
+        yield Unlike(column.name, "far", n, of, 0.0, "history", stops, *column.bounds)
+
+
+def _strange(column: KnownColumn, rows: Rows, checks: Checks) -> Iterator[Unlike]:
+    """Yield what is missing, strange, or more frequent than it was."""
+    missing = [Share(row[_MISSING], row[_N]) for row in rows]
+    yield from _unlike_share(column, "missing", missing, checks)
+    strange = [Share(row[_STRANGE], row[_N] - row[_MISSING]) for row in rows]
+    bounds = dict(zip(("low", "high"), column.bounds, strict=True))
+    facts = bounds if column.code == "outside" else {}
+    found = [*_unlike_share(column, column.code, strange, checks, **facts)]
+    yield from found
+    stops = any(one.stops for one in found)
+    for one in _shifted(column, rows, checks):
+        if not found or (one.stops and not stops):  # otherwise they are one mistake
+            yield one
+            return
+
+
+def _shifted(column: KnownColumn, rows: Rows, checks: Checks) -> Iterator[Unlike]:
+    """Yield where a column differs most from the history."""
+    shares = [
+        [Share(count, row[_N] - row[_MISSING]) for count in row[_MARKED:][: len(column.marks)]]
+        for row in rows
+    ]
+    sizes = [now.part - past.part for now, past in zip(*shares[:2], strict=True)]
+    if not sizes:
+        return
+    place = int(np.argmax(np.abs(sizes)))
+    more, mark = sizes[place] > 0, column.marks[place]
+    code, facts = "above" if more else "below", {"low" if more else "high": mark}
+    if column.kind == "category":
+        code, facts = "is" if more else "is not", {"other": column.texts[place]}
+    marked = [one[place] if more else one[place].others for one in shares]
+    for one in _unlike_share(column, code, marked, checks, **facts):
+        if one.since == "history":  # to be like it again is no mistake
+            yield one
+
+
+def _unlike_share(
+    column: KnownColumn, code: str, shares: list[Share], checks: Checks, **facts: Any
+) -> Iterator[Unlike]:
+    """Yield a share of a batch that is above that of the history, or of the last round."""
+    now, past, last = shares
+    if now.of < ENOUGH or past.of < ENOUGH:
+        return
+    recent = last.of >= ENOUGH
+    size = excess(now.n, now.of, past.part, past.of)
+    since_last = excess(now.n, now.of, last.part, last.of) if recent else math.inf
+    if size > checks.warn:
+        stops = size > checks.stop and since_last > checks.warn
+        if (
+            code == "outside"
+            and recent
+            and excess(last.n, last.of, past.part, past.of) > checks.warn
+        ):
+            facts["moves"] = True
+        yield Unlike(column.name, code, now.n, now.of, past.part, "history", stops, **facts)
+    elif recent and since_last > checks.warn:
+        yield Unlike(column.name, code, now.n, now.of, last.part, "last round", False, **facts)
+
+
+def _apart(
+    column: KnownColumn, other: KnownColumn, rows: Rows, theirs: Rows, checks: Checks
+) -> Iterator[Unlike]:
+    """Yield a pair of columns that go together less than in the history."""
+    assert column.side is not None
+    assert other.side is not None
+    now, past, last = (
+        _Pair(row[_N], row[_MARKED + column.side], their[_MARKED + other.side], row[-1])
+        for row, their in zip(rows, theirs, strict=True)
+    )
+    size = now.loss(past)
+    if size > checks.warn:
+        stops = size > checks.stop and now.loss(last) > checks.warn
+        alike = now.alike
+        usual = past.alike / past.n
+        yield Unlike(
+            column.name, "together", alike, now.n, usual, "history", stops, other=other.name
+        )
+
+
+@dataclass(frozen=True)
+class Share:
+    """So many applicants of so many."""
+
+    n: int
+    of: int
+
+    @property
+    def part(self) -> float:
+        """The share."""
+        return self.n / self.of if self.of else 0.0
+
+    @property
+    def others(self) -> Share:
+        """The share of the others."""
+        return Share(self.of - self.n, self.of)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """So many applicants, those who are high in one column, in another, and in both."""
+
+    n: int
+    one: int
+    other: int
+    both: int
+
+    @property
+    def alike(self) -> int:
+        """Number of applicants who are high in both or in none."""
+        return self.n - self.one - self.other + 2 * self.both
+
+    @property
+    def spread(self) -> float:
+        """The largest covariance that the two shares allow, if they are equal."""
+        one, other = Share(self.one, self.n).part, Share(self.other, self.n).part
+        return math.sqrt(one * (1 - one) * other * (1 - other))
+
+    @property
+    def correlation(self) -> float:
+        """Correlation of being high in one and in the other."""
+        return (self.both * self.n - self.one * self.other) / self.n**2 / self.spread
+
+    def loss(self, before: _Pair) -> float:
+        """Return by how much the correlation is smaller than before; 0 if that is noise.
+
+        It is infinite if there is none before. Correlations of shares near 0 or 1 say little.
+        """
+        if min(before.n, before.spread * before.n) < ENOUGH:
+            return math.inf
+        if self.n < ENOUGH or self.spread < _BALANCED * (1 - _BALANCED):
+            return 0.0
+        sign = math.copysign(1.0, before.correlation)
+        size = sign * (before.correlation - self.correlation)
+        noise = _NOISE * math.sqrt(1 / self.n + 1 / before.n) + _ODD / self.n / self.spread
+        return size if size > noise else 0.0
 
 
 def excess(n: int, of: int, usual: float, known: float = math.inf) -> float:
@@ -357,3 +599,31 @@ def _up(value: float, width: float) -> float:
         return value
     step = 10.0 ** math.floor(math.log10(size)) / 2
     return max(value, math.ceil(value / step) * step)
+
+
+def _round_deciles(present: Floats) -> tuple[float, ...]:
+    """Return round numbers above the deciles, and one below the first, of sorted numbers.
+
+    A number that many have lies between two of them.
+
+    Examples
+    --------
+    >>> _round_deciles(np.array([0.0] * 95 + [1.0] * 5))
+    (0.5,)
+    >>> _round_deciles(np.arange(31) * 7.77)
+    (16.0, 23.5, 47.0, 70.0, 93.5, 117.0, 140.0, 163.5, 186.5, 210.0)
+    """
+    deciles = present[np.arange(1, 10) * (present.size - 1) // 10]
+    before = present[max(0, np.searchsorted(present, deciles[0]) - 1)]
+    values = np.unique([before, *deciles])
+    values = values[values < present[-1]]
+    following = present[np.searchsorted(present, values, "right")]
+    with np.errstate(over="ignore"):
+        coarse = np.diff(deciles, append=present[-1]).mean() / 10
+        gaps = np.maximum(following - values, coarse)
+    return tuple(
+        (math.floor(value / step) + 1) * step
+        for value, gap in zip(values.tolist(), gaps.tolist(), strict=True)
+        if _TINY < gap < math.inf
+        for step in (10.0 ** math.floor(math.log10(gap)) / 2,)
+    )

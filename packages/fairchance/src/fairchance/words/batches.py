@@ -22,7 +22,8 @@ def unlike_words(one: Unlike) -> str:
     >>> print(unlike_words(Unlike("age", "missing", 700, 700, 0.04, "history", True)))
     700 of 700 applicants have no value in 'age' (4 % in the history); is the column filled in?
     """
-    name = repr(one.column) if isinstance(one.column, str) else f"column {one.column}"
+    name, other = _column(one.column), _column(one.other)
+    changed = "is it another unit or coding, or are two columns exchanged?"
     what, hint = {
         "missing": (f"have no value in {name}", "is the column filled in?"),
         "unseen": (f"have a text in {name} that is new or rare", "is it another coding?"),
@@ -30,6 +31,18 @@ def unlike_words(one: Unlike) -> str:
         "outside": (
             f"are outside {_bound(one.low)} to {_bound(one.high)} in {name}",
             "is it another unit or decimal mark, or does it move with time?",
+        ),
+        "far": (
+            f"are far outside {_bound(one.low)} to {_bound(one.high)} in {name}",
+            "is it a mistake, or a code for missing values?",
+        ),
+        "above": (f"are above {_bound(one.low)} in {name}", changed),
+        "below": (f"are below {_bound(one.high)} in {name}", changed),
+        "is": (f"have {one.other!r} in {name}", changed),
+        "is not": (f"do not have {one.other!r} in {name}", changed),
+        "together": (
+            f"are high or low in both {name} and {other}",
+            "was one of the columns sorted or shifted by itself?",
         ),
     }[one.code]
     if one.moves:
@@ -67,6 +80,10 @@ def unlike_expected_words(one: UnlikeExpected) -> str:
         f"{one.bad:,} of {one.of:,} outcomes are bad, and at most about "
         f"{percent(one.expected)} were expected; {why}?"
     )
+
+
+def _column(name: str | int | None) -> str:
+    return f"column {name}" if isinstance(name, int) else repr(name)
 
 
 def _bound(value: Any) -> str:

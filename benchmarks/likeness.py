@@ -1,0 +1,113 @@
+"""Batches against the history: false stops, false warnings, and files with mistakes.
+
+``FAIRCHANCE_DATA=… python -m benchmarks likeness [splits]`` splits the four data sets at random
+into a history and two later rounds, and compares the rounds with the history: at once, and by calls
+with a single applicant. Histories are of all applicants, or only of the half with the best scores.
+Then one mistake at a time is made in every column of a batch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from benchmarks.certified import DATA, everybody
+from fairchance.people.columns import TableColumns
+from fairchance.people.likeness import Checks, Likeness
+
+N_HISTORY = 2000
+SIZES = (200, 600)
+
+
+def scores(name: str) -> np.ndarray:
+    """Return a score of all applicants that is learned from all of them."""
+    people = everybody(name)
+    X = pd.get_dummies(people.X, dtype=float)
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    return model.fit(X, people.good).predict_proba(X)[:, 1]
+
+
+def compared(history: pd.DataFrame, rounds: list[pd.DataFrame], rows: int | None) -> Iterator[list]:
+    """Yield the findings of each round that is decided by calls with so many rows."""
+    columns = TableColumns.of(history)
+    likeness = Likeness.of(columns, columns.codes(history))
+    for batch in rounds:
+        codes, found = columns.codes(batch), []
+        for start in range(0, len(codes), rows or len(codes)):
+            counts = likeness.count(codes[start : start + (rows or len(codes))])
+            unlike = likeness.compare(counts, Checks())
+            found += unlike
+            likeness.remember(counts, confirmed=any(one.stops for one in unlike))
+        yield found
+
+
+def false_findings(name: str, score: np.ndarray | None, n_splits: int, singles: int) -> None:
+    """Print how many honest rounds are stopped or warned about."""
+    X, past = everybody(name).X, "all" if score is None else "best half"
+    for size, rows, splits in (*((size, None, n_splits) for size in SIZES), (200, 1, singles)):
+        stopped, warned, codes = 0, 0, Counter()
+        for seed in range(splits):
+            order = np.random.default_rng([11, seed]).permutation(len(X))
+            history, rest = order[:N_HISTORY], order[2 * N_HISTORY :]
+            if score is not None:
+                first = order[: 2 * N_HISTORY]
+                history = first[np.argsort(-score[first])[:N_HISTORY]]
+            rounds = [X.iloc[rest[t * size : (t + 1) * size]] for t in range(2)]
+            for found in compared(X.iloc[history], rounds, rows):
+                stopped += any(one.stops for one in found)
+                warned += bool(found) and not any(one.stops for one in found)
+                codes.update({(one.code, one.stops) for one in found})
+        how = f"{size} at once" if rows is None else f"{size} one by one"
+        print(
+            f"{name:12s} history {past:9s} {how:14s} stopped {stopped}, warned {warned} "
+            f"of {2 * splits} {dict(codes)}",
+            flush=True,
+        )
+
+
+MISTAKES = {
+    "doubled": lambda X, one, other: X.assign(**{one: 2 * X[one]}),
+    "tenth": lambda X, one, other: X.assign(**{one: X[one] / 10}),
+    "exchanged": lambda X, one, other: X.assign(**{one: X[other], other: X[one]}),
+    "sorted": lambda X, one, other: X.assign(**{one: np.sort(X[one].to_numpy())}),
+    "as truth": lambda X, one, other: X.assign(**{one: (X[one] > 0).astype(float)}),
+}
+
+
+def mistakes(name: str, size: int) -> None:
+    """Print in which columns mistakes are stopped."""
+    X = everybody(name).X
+    order = np.random.default_rng(12).permutation(len(X))
+    history = X.iloc[order[:N_HISTORY]]
+    batch = X.iloc[order[N_HISTORY:][:size]]
+    numbers = [column for column in X if X[column].dtype.kind in "fi"]
+    for what, change in MISTAKES.items():
+        result = {}
+        for at, one in enumerate(numbers):
+            other = numbers[(at + 1) % len(numbers)]
+            (found,) = compared(history, [change(batch, one, other)], None)
+            result[one] = "stop" if any(u.stops for u in found) else "warn" if found else "-"
+        text = ", ".join(f"{column} {said}" for column, said in result.items())
+        print(f"{name:12s} {size} {what:10s} {Counter(result.values())}: {text}", flush=True)
+
+
+def main() -> None:
+    """Print both tables."""
+    n_splits = int(next((word for word in sys.argv[2:] if word.isdigit()), 200))
+    for name in DATA:
+        if name == "german":
+            continue
+        mistakes(name, 600)
+        false_findings(name, None, n_splits, n_splits)
+        false_findings(name, scores(name), n_splits, 0)
+
+
+if __name__ == "__main__":
+    main()
