@@ -11,6 +11,7 @@ import pytest
 
 from cli.lender_files import (
     CERTIFIED,
+    PROGRAM,
     answer,
     apply,
     call,
@@ -59,6 +60,37 @@ def test_a_file_with_good_and_bad_exchanged_is_refused_unless_confirmed(lender):
     assert "contradict the record" in refused("observe", "outcomes.csv")
     result = done("observe", "outcomes.csv", "--unlike-expected")
     assert result["unlike_expected"]["corrected"] == result["corrections"] == len(got)
+
+
+@pytest.mark.parametrize("word", ["withdrawn", "not_taken"])
+def test_a_file_that_leaves_a_round_without_outcomes_is_refused_unless_confirmed(
+    tmp_path, monkeypatch, word
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url := f"sqlite:///{tmp_path}/words.db")
+    start(
+        url,
+        tmp_path,
+        PROGRAM.replace(
+            'withdrawn = "fraud"',
+            'withdrawn = "withdrawn"\nnot_taken = "not_taken"\nnot_taken_within = "1 round"',
+        ),
+    )
+    program = Program.open(url)
+    apply()
+    done("decide", "applicants.csv", "-o", "decisions.csv")
+    yes = answer().query("decision == 'accept'")["id"].tolist()
+    some = len(yes) // 3
+    tell(zip(yes[:some], [word] * some, strict=True))  # a list of some of the round is usual
+    assert done("observe", "outcomes.csv")["unlike_expected"] is None
+    tell(zip(yes, [word] * len(yes), strict=True))
+    message = refused("observe", "outcomes.csv")
+    assert f"{len(yes)} of {len(yes)} applicants" in message
+    assert "--unlike-expected" in message
+    assert len(entries(program, "outcomes")) == 1
+    said = done("observe", "outcomes.csv", "--unlike-expected")["unlike_expected"]
+    assert (said["stops"], said[word], said["of"]) == (True, len(yes), len(yes))
+    assert verify(program.ledger).ok
 
 
 def test_corrections_among_many_known_outcomes_pass(decided):

@@ -252,3 +252,123 @@ def test_levels_and_the_switch_are_options_of_a_classifier(rng):
     assert clf.fit(X, good).decide(100 + X).unlike == ()
     with pytest.raises(InputError, match="False"):
         clf.set_params(checks=False).decide(X)
+
+
+# Files with mistakes inside the history's range
+
+
+def borrowers(n, seed=0):
+    """Return applicants whose loans are larger if they earn more, and their outcomes."""
+    rng = np.random.default_rng([8, seed])
+    income = np.exp(rng.normal(7.8, 0.5, n))
+    X = pd.DataFrame(
+        {
+            "income": np.round(income),
+            "loan": np.round(3 * income * np.exp(rng.normal(0, 0.3, n))),
+            "debt": np.round(np.exp(rng.normal(6.8, 0.9, n))),
+            "years": rng.integers(0, 30, n).astype(float),
+            "owner": (rng.random(n) < 0.2).astype(float),
+            "job": rng.choice(["clerk", "nurse", "pilot"], n, p=[0.7, 0.2, 0.1]),
+        }
+    )
+    odds = np.log(income) - 7.8 - 0.6 * (np.log(X["debt"] + 1) - 6.8) + 2
+    return X, (rng.random(n) < 1 / (1 + np.exp(-odds))).astype(int)
+
+
+def exchanged(X):
+    return X.assign(income=X["debt"], debt=X["income"])
+
+
+MISTAKES = {
+    "another unit": (
+        lambda X: X.assign(income=2 * X["income"], debt=X["debt"] / 10),
+        {("income", "above"), ("debt", "below")},
+    ),
+    "headers exchanged": (exchanged, {("income", "below"), ("debt", "above")}),
+    "sorted alone": (
+        lambda X: X.assign(income=np.sort(X["income"])),
+        {("income", "together")},
+    ),
+    "truth values for years": (
+        lambda X: X.assign(years=X["years"] > 15),
+        {("years", "below")},
+    ),
+    "years for truth values": (lambda X: X.assign(owner=X["years"]), {("owner", "outside")}),
+    "truth values exchanged": (lambda X: X.assign(owner=1 - X["owner"]), {("owner", "above")}),
+    "one text for all": (lambda X: X.assign(job="pilot"), {("job", "is")}),
+    "three impossible numbers": (
+        lambda X: X.assign(debt=X["debt"].where(np.arange(len(X)) >= 3, 1e308)),
+        {("debt", "far")},
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistakes_inside_the_range_stop_a_batch(mistake):
+    """Incomes doubled and debts divided by ten tripled acceptances without a word."""
+    change, expected = MISTAKES[mistake]
+    columns, kept = known(borrowers(2000)[0])
+    right = borrowers(200, 1)[0]
+    right.loc[[0, 1], "income"] = kept.columns[0].low, kept.columns[0].high
+    assert kept.compare(kept.count(columns.codes(right)), Checks()) == ()
+    found = kept.compare(kept.count(columns.codes(change(right))), Checks())
+    assert {(one.column, one.code) for one in found if one.stops} >= expected
+    assert kept.compare(kept.count(columns.codes(change(right))), Checks(stop=1, warn=1)) == ()
+
+
+def test_mistakes_are_found_in_single_calls_too():
+    columns, kept = known(borrowers(2000)[0])
+    wrong = MISTAKES["another unit"][0](borrowers(200, 1)[0])
+    codes, stops = columns.codes(wrong), []
+    for at in range(200):
+        counts = kept.count(codes[at : at + 1])
+        stops.append(any(one.stops for one in kept.compare(counts, Checks())))
+        kept.remember(counts, confirmed=stops[-1])
+    assert 19 <= stops.index(True) <= 60
+    assert sum(stops) == 1  # later applicants are like those that were confirmed
+
+
+def test_a_correlation_is_that_of_the_sides():
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(1000, 1)) @ [[1.0, -1.0]] + 0.3 * rng.normal(size=(1000, 2))
+    kept = Likeness.of(TableColumns.of(x), x)
+    one, other = kept.columns
+    high = [column.is_high(x[:, at]) for at, column in enumerate((one, other))]
+    assert (one.partner, other.partner, one.counts[-1]) == (1, 0, int((high[0] & high[1]).sum()))
+    (apart,) = kept.compare(kept.count(np.c_[x[:, 0], x[::-1, 1]]), Checks())
+    assert (apart.column, apart.other, apart.code, apart.stops) == (0, 1, "together", True)
+    assert apart.usual == np.mean(high[0] == high[1])
+    assert apart.n == np.sum(high[0] == high[1][::-1])
+
+
+@pytest.mark.parametrize("way", ["algorithm 1", "certified"])
+def test_decide_stops_for_mistakes_inside_the_range(way):
+    numbers = ["income", "loan", "debt", "years", "owner"]
+    X, good = borrowers(1000)
+    clf = WAYS[way]().fit(X[numbers] / 1000, good)
+    right = borrowers(200, 1)[0][numbers] / 1000
+    for mistake in (
+        "another unit",
+        "headers exchanged",
+        "sorted alone",
+        "three impossible numbers",
+    ):
+        with pytest.raises(InputError, match="unlike the history") as error:
+            clf.decide(MISTAKES[mistake][0](right))
+        assert error.value.option == "unlike_history"
+    assert clf.rounds_ == ()
+    assert clf.decide(right).unlike == ()
+
+
+def test_a_drift_in_small_steps_is_reported_and_not_stopped():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(2000, 1))
+    kept = Likeness.of(TableColumns.of(X), X)
+    found = ()
+    for step in range(30):
+        counts = kept.count(rng.normal(0.05 * step, 1, size=(600, 1)))
+        found = kept.compare(counts, Checks())
+        assert not any(one.stops for one in found)
+        kept.remember(counts)
+    assert [one.code for one in found] == ["above"]
+    assert found[0].n / found[0].of - found[0].usual > 0.45

@@ -160,7 +160,7 @@ class TakeUpWindow:
 
 @dataclass(frozen=True)
 class UnlikeExpected:
-    """First outcomes, more of which are bad than expected, or outcomes against the record.
+    """First outcomes that are not as expected, or outcomes against the record.
 
     Attributes
     ----------
@@ -169,9 +169,13 @@ class UnlikeExpected:
     expected
         The share that was expected; for outcomes against the record, the share there.
     stops
-        Whether they would fit better with good and bad exchanged, by more than the level ``stop``.
+        Whether they would fit better with good and bad exchanged, by more than the level ``stop``,
+        or leave a round with hardly an outcome.
     corrected
         How many contradict the record; 0 for first outcomes.
+    withdrawn, not_taken
+        How many applicants of some rounds have no outcome now, of those that the rounds accepted;
+        0 unless they are too many.
     """
 
     bad: int
@@ -179,6 +183,8 @@ class UnlikeExpected:
     expected: float
     stops: bool
     corrected: int = 0
+    withdrawn: int = 0
+    not_taken: int = 0
 
     def check(self) -> None:
         """Raise if the outcomes must not be recorded without a confirmation."""
@@ -201,15 +207,19 @@ def compare_outcomes(
     program's outcomes so far. So a pilot or a poor score stops nothing. Outcomes that are all bad
     may be the early ones of their rounds, so pending ones count as good then. Known outcomes that
     come again look exchanged if most contradict the record and both good and bad ones do; ordinary
-    corrections are few, or turn good outcomes bad. A few outcomes are always plausible.
+    corrections are few, or turn good outcomes bad. A file that leaves most of the accepted
+    applicants of its rounds withdrawn, or without a loan, has probably the wrong column, unless the
+    rounds before were like that. A few outcomes are always plausible.
     """
     now = np.array(states, np.str_)
     before = np.array([state or "" for state in standing.states], np.str_)
     usable = np.isin(now, ("good", "bad"))
-    first = usable & (before == "") & ~standing.overridden & (standing.round > 0)
+    new = (before == "") & ~standing.overridden & (standing.round > 0)
+    first = usable & new
     known = usable & np.isin(before, ("good", "bad"))
     found = {
-        "outcomes": _first_unlike(
+        "outcomes": _lost_unlike(reader, now[new], standing.round[new], checks)
+        or _first_unlike(
             reader, classifier, now[first], standing.score[first], standing.round[first], checks
         ),
         "correction": _known_unlike(before[known], now[known], checks),
@@ -246,6 +256,27 @@ def _first_unlike(
         n_bad = bad + int(counts.n[asked & (counts.state == STATES.index("bad"))].sum())
         stops = n_bad / int(counts.n[asked].sum()) - expected > checks.stop
     return UnlikeExpected(bad, of, expected, stops)
+
+
+def _lost_unlike(
+    reader: Reader, now: NDArray[np.str_], rounds: NDArray[np.int64], checks: Checks
+) -> UnlikeExpected | None:
+    for state in ("withdrawn", "not_taken"):
+        lost = now == state
+        if np.count_nonzero(lost) < _ENOUGH or checks.stop >= 1:
+            continue
+        counts = reader.head_counts(groups=False)
+        ours = counts.accepted & (counts.override < 0) & (counts.round > 0)
+        here = np.isin(counts.round, rounds[lost])
+        before, of = (int(counts.n[ours & rows].sum()) for rows in (~here, here))
+        lost_before, lost_here = (
+            int(counts.n[ours & rows & (counts.state == STATES.index(state))].sum())
+            for rows in (~here, here)
+        )
+        n, usual = lost_here + int(np.count_nonzero(lost)), lost_before / max(1, before)
+        if n / of - usual > max(0.5, checks.stop):
+            return UnlikeExpected(0, of, usual, True, **{state: n})
+    return None
 
 
 def _known_unlike(

@@ -67,7 +67,18 @@ def unlike_expected_words(one: UnlikeExpected) -> str:
     or have only early bad outcomes arrived?
     >>> print(unlike_expected_words(UnlikeExpected(155, 178, 0.13, True, corrected=178)))
     178 of 178 outcomes contradict the record; are good and bad exchanged, here or in the record?
+    >>> print(unlike_expected_words(UnlikeExpected(0, 90, 0.02, True, withdrawn=90)))
+    90 of 90 applicants that these rounds accepted are withdrawn (2 % in other rounds); is it the
+    right column of outcomes, and are its words those of the configuration?
     """
+    lost = one.withdrawn or one.not_taken
+    if lost:
+        return (
+            f"{lost:,} of {one.of:,} applicants that these rounds accepted "
+            f"{'are withdrawn' if one.withdrawn else 'did not take the loan'} "
+            f"({percent(one.expected)} in other rounds); is it the right column of outcomes, and "
+            f"are its words those of the configuration?"
+        )
     if one.corrected:
         return (
             f"{one.corrected:,} of {one.of:,} outcomes contradict the record; are good and bad "
