@@ -244,7 +244,7 @@ def applicants(start_at, regions):
 
 
 def test_unseen_values_are_reported(text_lender):
-    regions = ["north"] * 30 + ["moon"] * 12 + ["'Mars"] + ["south"] * 10
+    regions = ["north"] * 10 + ["moon"] * 12 + ["'Mars"] + ["south"] * 30
     applicants(1000, regions)
     output = call("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may").stdout
     assert "Never seen in 'region': 'moon' (12 people), \"'Mars\" (1 person); " in output

@@ -12,8 +12,10 @@ A share that differs from the history by more than ``stop`` of ``Checks`` stops 
 the last round was like it; one that differs by more than ``warn`` from the history or the last
 round is reported. The last two questions have honest reasons for large differences: a history of
 the best half of the applicants differs from all by at most a half, and by up to 0.4 in the data
-sets that we tried. So they stop a batch beyond half as much again, which is 0.45. Shares of fewer than ``ENOUGH`` applicants are not compared, and a difference
-must be larger than noise. A number far outside the range stops a batch by itself.
+sets that we tried. So deciles and texts stop a batch beyond half as much again, which is 0.45, and
+correlations beyond ``stop`` and noise together. Shares of fewer than ``ENOUGH`` applicants are not
+compared, and a difference must be larger than noise. A number far outside the range stops a batch
+by itself.
 
 Only counts and bounds are kept. Counts add up: those of calls with few applicants are compared
 together, up to ``ENOUGH`` to see soon what is wrong with all, and up to ``MANY`` to see what is
@@ -55,7 +57,7 @@ _FREQUENT = 0.05  # share of a text that is compared
 _TOGETHER = 0.3  # correlation of columns that go together
 _BALANCED = 0.1  # share on the smaller side of two, from which on correlations are compared
 _N, _MISSING, _STRANGE, _FAR_OFF, _MARKED = range(5)  # columns of counts; the last is of pairs
-_N_MARKS = 20
+_WIDTH = _MARKED + 20 + 1  # at most 20 texts are frequent
 
 
 @saved
@@ -228,7 +230,7 @@ class KnownColumn:
             else:
                 marks = _round_deciles(present)
         known = KnownColumn(name, column.kind, at, low, high, column.origin, marks, texts)
-        counts = known.count(codes)
+        counts, _ = known.count(codes)
         shares = np.array(counts[_MARKED : _MARKED + len(marks)]) / codes.size
         if shares.size and np.abs(shares - 0.5).min() <= 0.5 - _BALANCED:
             known = replace(known, side=int(np.argmin(np.abs(shares - 0.5))))
@@ -239,16 +241,16 @@ class KnownColumn:
         """Return what is kept of an attribute, given each applicant's level."""
         members = np.bincount(level)
         known = KnownColumn(name, "group", at, 0.0, members.size - 1.0)
-        counts = known.count(level)
+        counts, _ = known.count(level)
         counts[_STRANGE] = int(np.count_nonzero(members == 1))
         return replace(known, counts=tuple(counts))
 
-    def count(self, codes: Floats | Codes) -> list[int]:
-        """Return the counts of a batch, all but that of pairs.
+    def count(self, codes: Floats | Codes) -> tuple[list[int], NDArray[np.bool_] | None]:
+        """Return the counts of a batch, all but that of pairs, and who is on the marked side.
 
         A comparison with NaN is false.
         """
-        row = [0] * (_MARKED + _N_MARKS + 1)
+        row = [0] * _WIDTH
         row[_N], row[_MISSING] = codes.size, int(np.count_nonzero(np.isnan(codes)))
         row[_STRANGE] = int(
             np.count_nonzero(codes < self.low) + np.count_nonzero(codes > self.high)
@@ -256,19 +258,11 @@ class KnownColumn:
         if row[_STRANGE] and self.code == "outside":
             far = _FAR * max(abs(self.low), abs(self.high), 1.0)
             row[_FAR_OFF] = int(np.count_nonzero(np.abs(codes) > far))
-        for place in range(len(self.marks)):
-            row[_MARKED + place] = int(np.count_nonzero(self._is_marked(codes, place)))
-        return row
-
-    def _is_marked(self, codes: Floats | Codes, place: int) -> NDArray[np.bool_]:
-        mark = np.float64(self.marks[place])
-        return np.asarray(codes == mark if self.kind == "category" else codes > mark)
-
-    def is_high(self, codes: Floats) -> NDArray[np.bool_]:
-        """Return who is on the marked side of the middle."""
-        if self.side is None:
-            return np.zeros(codes.size, np.bool_)
-        return self._is_marked(codes, self.side)
+        marks = np.array(self.marks)[:, None]
+        marked = codes == marks if self.kind == "category" else codes > marks
+        for place, rows in enumerate(marked, _MARKED):
+            row[place] = int(np.count_nonzero(rows))  # much faster than a sum along an axis
+        return row, None if self.side is None else marked[self.side]
 
 
 @saved
@@ -315,6 +309,8 @@ class Likeness:
     ----------
     columns
         A ``KnownColumn`` for each column that decides, and for each attribute that may not.
+    history
+        Their counts.
     windows
         Counts of the last applicants, of few and of many.
 
@@ -335,6 +331,7 @@ class Likeness:
 
     def __init__(self, columns: tuple[KnownColumn, ...]) -> None:
         self.columns = columns
+        self.history = _rows([column.counts for column in columns])
         self.windows = Window(ENOUGH), Window(MANY)
 
     @staticmethod
@@ -350,7 +347,9 @@ class Likeness:
             for position, at in enumerate(table.kept)
         )
         known = [column for column in found if column is not None]
-        high = np.array([column.is_high(codes[:, column.at]) for column in known], np.float32)
+        sides = (column.count(codes[:, column.at])[1] for column in known)
+        none = np.zeros(codes.shape[0], np.bool_)
+        high = np.array([none if side is None else side for side in sides], np.float32)
         with np.errstate(invalid="ignore", divide="ignore"):  # one-sided columns
             together = np.abs(np.corrcoef(high)) if len(known) > 1 else np.zeros((1, 1))
         together = np.nan_to_num(together)
@@ -377,19 +376,18 @@ class Likeness:
         They are the numbers of applicants, of those without a value, with a strange value and with
         one far off, of those at each mark, and of those who are high here and in the partner.
         """
-        rows, high = [], []
+        rows: list[list[int]] = []
+        high: list[Any] = []
         for column in self.columns:
-            if column.kind != "group":
-                own = np.ascontiguousarray(codes[:, column.at])
-                rows.append(column.count(own))
-                high.append(column.is_high(own))
-            elif levels is not None:
-                rows.append(column.count(levels[column.at]))
-        for at, one in enumerate(high):
-            partner = self.columns[at].partner
-            if partner is not None:
-                rows[at][-1] = int(np.count_nonzero(one & high[partner]))
-        return np.array(rows, np.int64).reshape(-1, _MARKED + _N_MARKS + 1)
+            own = levels if column.kind == "group" else codes.T
+            if own is not None:
+                row, side = column.count(np.ascontiguousarray(own[column.at]))
+                rows.append(row)
+                high.append(side)
+        for column, row, side in zip(self.columns, rows, high, strict=False):
+            if column.partner is not None:
+                row[-1] = int(np.count_nonzero(side & high[column.partner]))
+        return _rows(rows)
 
     def remember(self, counts: Ints, *, confirmed: bool = False) -> None:
         """Add the counts of decided applicants; ``confirmed`` if their batch would have stopped."""
@@ -401,25 +399,54 @@ class Likeness:
         found: dict[Any, Unlike] = {}
         for window in self.windows:
             now = window.with_waiting(counts)
-            last = np.zeros_like(now) if window.last is None else window.last
-            for one in self._findings(now.tolist(), last.tolist(), checks):
+            for one in self._findings(now, window.last, checks):
                 before = found.setdefault((one.column, one.code, one.other), one)
                 if one.stops and not before.stops:
                     found[one.column, one.code, one.other] = one
         return tuple(sorted(found.values(), key=lambda one: (not one.stops, -one.n / one.of)))
 
-    def _findings(
-        self, now: list[list[int]], last: list[list[int]], checks: Checks
-    ) -> Iterator[Unlike]:
+    def _findings(self, now: Ints, last: Ints | None, checks: Checks) -> Iterator[Unlike]:
+        if now[:, _N].max(initial=0) < ENOUGH and not now[:, _FAR_OFF].any():
+            return
+        history = self.history[: len(now)]
+        differs = _differs(now, history, checks)
+        if last is None:
+            last = np.zeros_like(now)
+        else:
+            differs |= _differs(now, last, checks)
         for at, column in enumerate(self.columns[: len(now)]):
-            rows = now[at], column.counts, last[at]
-            yield from _far_off(column, rows, checks)
-            yield from _strange(column, rows, checks)
+            if differs[at]:
+                rows = now[at].tolist(), history[at].tolist(), last[at].tolist()
+                yield from _far_off(column, rows, checks)
+                yield from _strange(column, rows, checks)
             if column.partner is not None:
                 other = self.columns[column.partner]
                 if other.partner != at or at < column.partner:  # each pair once
-                    theirs = now[column.partner], other.counts, last[column.partner]
-                    yield from _apart(column, other, rows, theirs, checks)
+                    pairs = [
+                        _Pair.of(column, other, one[at], one[column.partner])
+                        for one in (now, history, last)
+                    ]
+                    yield from _apart(column, other, pairs, checks)
+
+
+def _rows(counts: Sequence[Sequence[int]]) -> Ints:
+    return np.array(counts, np.int64).reshape(-1, _WIDTH)
+
+
+def _differs(now: Ints, before: Ints, checks: Checks) -> NDArray[np.bool_]:
+    """Return in which columns ``excess`` finds a share that is larger than before."""
+
+    def shares(counts: Ints) -> tuple[Floats, Floats]:
+        of = np.maximum(counts[:, [_N]] - np.c_[np.zeros(len(counts)), counts[:, [_MISSING]]], 1)
+        present, marked = of[:, 1:], counts[:, _MARKED:-1]
+        n = np.c_[counts[:, [_MISSING, _STRANGE]], marked, present - marked]
+        return n, np.c_[of, np.repeat(present, 2 * marked.shape[1], axis=1)]
+
+    (n, of), (n_before, of_before) = shares(now), shares(before)
+    share = (n + n_before) / (of + of_before)
+    noise = _NOISE * np.sqrt(share * (1 - share) * (1 / of + 1 / of_before)) + _ODD / of
+    larger = n / of - n_before / of_before > np.maximum(checks.warn, noise)
+    return np.asarray(larger.any(axis=1) & (now[:, _N] >= ENOUGH) | (now[:, _FAR_OFF] > 0))
 
 
 def _far_off(column: KnownColumn, rows: Rows, checks: Checks) -> Iterator[Unlike]:
@@ -456,8 +483,9 @@ def _shifted(column: KnownColumn, rows: Rows, checks: Checks) -> Iterator[Unlike
     if not sizes:
         return
     place = int(np.argmax(np.abs(sizes)))
-    more, mark = sizes[place] > 0, column.marks[place]
-    code, facts = "above" if more else "below", {"low" if more else "high": mark}
+    more, facts = sizes[place] > 0, dict[str, Any]()
+    code = "above" if more else "below"
+    facts["low" if more else "high"] = column.marks[place]
     if column.kind == "category":
         code, facts = "is" if more else "is not", {"other": column.texts[place]}
     marked = [one[place] if more else one[place].others for one in shares]
@@ -495,23 +523,15 @@ def _unlike_share(
 
 
 def _apart(
-    column: KnownColumn, other: KnownColumn, rows: Rows, theirs: Rows, checks: Checks
+    column: KnownColumn, other: KnownColumn, pairs: list[_Pair], checks: Checks
 ) -> Iterator[Unlike]:
     """Yield a pair of columns that go together less than in the history."""
-    assert column.side is not None
-    assert other.side is not None
-    now, past, last = (
-        _Pair(row[_N], row[_MARKED + column.side], their[_MARKED + other.side], row[-1])
-        for row, their in zip(rows, theirs, strict=True)
-    )
+    now, past, last = pairs
     size = now.loss(past)
     if size > checks.warn:
-        stops = size > checks.stop * _HONEST and now.loss(last) > checks.warn
-        alike = now.alike
-        usual = past.alike / past.n
-        yield Unlike(
-            column.name, "together", alike, now.n, usual, "history", stops, other=other.name
-        )
+        stops = size - now.noise(past) > checks.stop and now.loss(last) > checks.warn
+        name, usual = column.name, past.alike / past.n
+        yield Unlike(name, "together", now.alike, now.n, usual, "history", stops, other=other.name)
 
 
 @dataclass(frozen=True)
@@ -541,6 +561,14 @@ class _Pair:
     other: int
     both: int
 
+    @staticmethod
+    def of(column: KnownColumn, other: KnownColumn, counts: Ints, theirs: Ints) -> _Pair:
+        """Return the pair of two columns, given the counts of both."""
+        assert column.side is not None
+        assert other.side is not None
+        marks = counts[_MARKED + column.side], theirs[_MARKED + other.side]
+        return _Pair(*map(int, (counts[_N], *marks, counts[-1])))
+
     @property
     def alike(self) -> int:
         """Number of applicants who are high in both or in none."""
@@ -568,8 +596,11 @@ class _Pair:
             return 0.0
         sign = math.copysign(1.0, before.correlation)
         size = sign * (before.correlation - self.correlation)
-        noise = _NOISE * math.sqrt(1 / self.n + 1 / before.n) + _ODD / self.n / self.spread
-        return size if size > noise else 0.0
+        return size if size > self.noise(before) else 0.0
+
+    def noise(self, before: _Pair) -> float:
+        """Return what a difference of correlations must exceed."""
+        return _NOISE * math.sqrt(1 / self.n + 1 / before.n) + _ODD / self.n / self.spread
 
 
 def excess(n: int, of: int, usual: float, known: float = math.inf) -> float:
