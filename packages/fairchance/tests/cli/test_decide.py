@@ -280,7 +280,7 @@ def with_text(url, folder, learner, gap):
     past["region"] = np.where(past.index % 3 == 0, "north", "south")
     past.to_csv(folder / "history.csv", index=False)
     done("init", "--ledger", url, "--config", folder / "program.toml", folder / "history.csv")
-    new = people(40, 1000).assign(region="north")
+    new = people(40, 1000).assign(region=lambda f: np.where(f.index % 3 == 0, "north", "south"))
     new.loc[2, "debt"] = np.nan
     new.loc[3, "region"] = "an unseen place"
     new.to_csv(folder / "applicants.csv", index=False)

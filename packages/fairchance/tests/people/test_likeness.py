@@ -18,7 +18,7 @@ from classifier_checks import (
     check_a_batch_unlike_the_history_stops_and_changes_nothing,
     check_numbers_without_names_are_compared_by_position,
 )
-from fairchance.errors import InputError
+from fairchance.errors import InputError, LearningWarning
 from fairchance.people.columns import TableColumns
 from fairchance.people.likeness import ENOUGH, Checks, Likeness, excess, outward
 
@@ -58,7 +58,7 @@ def test_the_counts_of_a_history_and_of_a_batch_are_those_of_the_columns():
     columns, kept = known(history)
     assert [one.counts[:3] for one in kept.columns] == [(18, 1, 3), (18, 1, 0)]
     batch = pd.DataFrame({"job": ["cook", "clerk", "baker", None], "age": [30.0, 30, 99, np.nan]})
-    assert kept.count(columns.codes(batch))[:, :3].tolist() == [[4, 1, 2], [4, 1, 1]]
+    assert kept.count(columns.codes(batch))[:2, :3].tolist() == [[4, 1, 2], [4, 1, 1]]
 
 
 @pytest.mark.parametrize("kind", [fc.PartialFeedbackClassifier, fc.CertifiedClassifier])
@@ -202,7 +202,7 @@ def test_groups_that_no_other_applicant_had_are_usual():
     none = np.empty((1, 0))
     for n_new, stops in ((40, []), (90, [True])):
         counts = kept.count(none, np.r_[[101] * n_new, [100] * (100 - n_new)][None])
-        assert counts[:, :3].tolist() == [[100, 0, n_new]]
+        assert counts[:1, :3].tolist() == [[100, 0, n_new]]
         assert [one.stops for one in kept.compare(counts, Checks())] == stops
 
 
@@ -372,3 +372,39 @@ def test_a_drift_in_small_steps_is_reported_and_not_stopped():
         kept.remember(counts)
     assert [one.code for one in found] == ["above"]
     assert found[0].n / found[0].of - found[0].usual > 0.45
+
+
+def test_far_more_certain_acceptances_than_expected_stop_a_batch():
+    """Ten columns move by half a standard deviation each, none of them by enough to stop."""
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(2000, 10))
+    good = (rng.random(2000) < 1 / (1 + np.exp(-X.sum(axis=1)))).astype(int)
+    clf = fc.CertifiedClassifier(learner=LogisticRegression(), random_state=0).fit(X, good)
+    better = rng.normal(0.5, 1, size=(400, 10))
+    with (
+        pytest.raises(InputError, match="accepted for sure") as error,
+        pytest.warns(LearningWarning),
+    ):
+        clf.decide(better)
+    assert error.value.option == "unlike_history"
+    assert clf.rounds_ == ()
+    (one,) = (one for one in clf.decide(better, unlike_history=True).unlike if one.stops)
+    assert (one.code, one.of, one.n / one.of > one.usual + 0.3) == ("certain", 400, True)
+    with pytest.warns(LearningWarning):
+        again = clf.decide(rng.normal(0.5, 1, size=(400, 10))).unlike
+    assert ("certain", False) in {(one.code, one.stops) for one in again}  # as in the last round
+    assert clf.decide(rng.normal(size=(400, 10))).unlike == ()
+
+
+def test_certain_acceptances_add_up_over_calls_and_policies():
+    kept = Likeness(())
+    none = kept.count(np.empty((1, 0)))
+    found = []
+    for share in [0.1, 0.3] * 50:
+        counts = kept.count_certain(none, 1, 1, share)
+        found.append(kept.compare_certain(counts, Checks()))
+        kept.remember(counts)
+    (one,) = found[ENOUGH - 1]
+    assert not any(found[: ENOUGH - 1])
+    assert (one.n, one.of, one.stops) == (ENOUGH, ENOUGH, True)
+    assert one.usual == pytest.approx(0.2)

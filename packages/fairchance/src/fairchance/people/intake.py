@@ -174,6 +174,15 @@ def good_outcome(labels: list[Any], pos_label: Any) -> Any:
     return labels[-1] if pos_label is None else pos_label
 
 
+def _report(unlike: tuple[Unlike, ...], unlike_history: bool) -> None:
+    """Raise if a finding stops a batch, and warn of the others; neither if it is confirmed."""
+    if not unlike_history:
+        check_like(unlike)
+        for one in unlike:
+            message = f"Unlike the {one.since}: {unlike_words(one)}"
+            warnings.warn(message, LearningWarning, stacklevel=5)
+
+
 @saved
 class Intake:
     """Readers for all input, which check that batches look like the history.
@@ -541,12 +550,25 @@ class Intake:
         levels = None if known is None else known.level_of[:, group]
         counts = self.likeness.count(self._comparable(X), levels)
         unlike = self.likeness.compare(counts, checks)
-        if not unlike_history:
-            check_like(unlike)
-            for one in unlike:
-                message = f"Unlike the {one.since}: {unlike_words(one)}"
-                warnings.warn(message, LearningWarning, stacklevel=4)
+        _report(unlike, unlike_history)
         return {"counts": counts, "unlike": unlike}
+
+    def compare_certain(
+        self,
+        batch: Batch,
+        certain: int,
+        expected: float,
+        checks: Checks,
+        *,
+        unlike_history: bool,
+    ) -> Batch:
+        """Compare how many applicants the score accepts for sure with how many were expected."""
+        if batch.counts is None:
+            return batch
+        counts = self.likeness.count_certain(batch.counts, len(batch), certain, expected)
+        unlike = self.likeness.compare_certain(counts, checks)
+        _report(unlike, unlike_history)
+        return replace(batch, counts=counts, unlike=(*batch.unlike, *unlike))
 
     def _record_columns(
         self, estimator: Any, X: Any, array: Any, features: Features, reset: bool

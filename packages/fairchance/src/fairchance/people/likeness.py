@@ -15,7 +15,8 @@ the best half of the applicants differs from all by at most a half, and by up to
 sets that we tried. So deciles and texts stop a batch beyond half as much again, which is 0.45, and
 correlations beyond ``stop`` and noise together. Shares of fewer than ``ENOUGH`` applicants are not
 compared, and a difference must be larger than noise. A number far outside the range stops a batch
-by itself.
+by itself, and so do many more certain acceptances than the ranking of a certified policy expects:
+several columns may be wrong, none of them by much.
 
 Only counts and bounds are kept. Counts add up: those of calls with few applicants are compared
 together, up to ``ENOUGH`` to see soon what is wrong with all, and up to ``MANY`` to see what is
@@ -57,6 +58,7 @@ _FREQUENT = 0.05  # share of a text that is compared
 _TOGETHER = 0.3  # correlation of columns that go together
 _BALANCED = 0.1  # share on the smaller side of two, from which on correlations are compared
 _N, _MISSING, _STRANGE, _FAR_OFF, _MARKED = range(5)  # columns of counts; the last is of pairs
+_PARTS = 1_000_000  # an expected number of applicants is kept in millionths
 _WIDTH = _MARKED + 20 + 1  # at most 20 texts are frequent
 
 
@@ -110,7 +112,8 @@ class Unlike:
         ``"missing"``; ``"unseen"``, a text that fewer than five applicants of the history had;
         ``"group"``, one that the history lacks; ``"outside"`` the range of the history; ``"far"``
         outside it; ``"above"`` or ``"below"`` a number; ``"is"`` or ``"is not"`` a text;
-        ``"together"``, high or low both here and in another column.
+        ``"together"``, high or low both here and in another column; ``"certain"``, accepted for
+        sure by the score.
     n, of
         How many applicants this is true of, and of how many; all but ``"missing"``, ``"far"`` and
         ``"together"`` count only applicants with a value.
@@ -374,7 +377,8 @@ class Likeness:
         """Return the counts of a batch with groups at some levels, a row for each column.
 
         They are the numbers of applicants, of those without a value, with a strange value and with
-        one far off, of those at each mark, and of those who are high here and in the partner.
+        one far off, of those at each mark, and of those who are high here and in the partner. The
+        last row is for certain acceptances.
         """
         rows: list[list[int]] = []
         high: list[Any] = []
@@ -387,7 +391,7 @@ class Likeness:
         for column, row, side in zip(self.columns, rows, high, strict=False):
             if column.partner is not None:
                 row[-1] = int(np.count_nonzero(side & high[column.partner]))
-        return _rows(rows)
+        return _rows([*rows, [0] * _WIDTH])
 
     def remember(self, counts: Ints, *, confirmed: bool = False) -> None:
         """Add the counts of decided applicants; ``confirmed`` if their batch would have stopped."""
@@ -405,15 +409,37 @@ class Likeness:
                     found[one.column, one.code, one.other] = one
         return tuple(sorted(found.values(), key=lambda one: (not one.stops, -one.n / one.of)))
 
+    def count_certain(self, counts: Ints, n: int, certain: int, expected: float) -> Ints:
+        """Return counts with those of applicants whom the score accepts for sure."""
+        counts = counts.copy()
+        counts[-1, [_N, _MARKED, _MARKED + 1]] = n, certain, round(_PARTS * expected)
+        return counts
+
+    def compare_certain(self, counts: Ints, checks: Checks) -> tuple[Unlike, ...]:
+        """Return a finding if the score accepts far more for sure than it was to accept.
+
+        A score may accept somewhat more for other reasons, such as a fit to its own reference, so
+        nothing below ``stop`` is reported. Fewer are no danger.
+        """
+        for window in self.windows:
+            now, last = window.with_waiting(counts)[-1], np.zeros(_WIDTH, np.int64)
+            last = last if window.last is None else window.last[-1]
+            (n, of), before = now[[_MARKED, _N]].tolist(), Share(*last[[_MARKED, _N]].tolist())
+            usual = float(now[_MARKED + 1]) / _PARTS / max(1, of)
+            if of >= ENOUGH and excess(n, of, usual) > checks.stop:
+                again = before.of >= ENOUGH and excess(n, of, before.part, before.of) <= checks.warn
+                return (Unlike("score", "certain", n, of, usual, "history", not again),)
+        return ()
+
     def _findings(self, now: Ints, last: Ints | None, checks: Checks) -> Iterator[Unlike]:
         if now[:, _N].max(initial=0) < ENOUGH and not now[:, _FAR_OFF].any():
             return
-        history = self.history[: len(now)]
+        now, history = now[:-1], self.history[: len(now) - 1]
         differs = _differs(now, history, checks)
         if last is None:
             last = np.zeros_like(now)
         else:
-            differs |= _differs(now, last, checks)
+            differs |= _differs(now, last[:-1], checks)
         for at, column in enumerate(self.columns[: len(now)]):
             if differs[at]:
                 rows = now[at].tolist(), history[at].tolist(), last[at].tolist()

@@ -40,6 +40,10 @@ def unlike_words(one: Unlike) -> str:
         "below": (f"are below {_bound(one.high)} in {name}", changed),
         "is": (f"have {one.other!r} in {name}", changed),
         "is not": (f"do not have {one.other!r} in {name}", changed),
+        "certain": (
+            "are accepted for sure by their score",
+            "is a column in another unit, or in the place of another?",
+        ),
         "together": (
             f"are high or low in both {name} and {other}",
             "was one of the columns sorted or shifted by itself?",

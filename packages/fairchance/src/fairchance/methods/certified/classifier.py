@@ -545,6 +545,7 @@ class CertifiedClassifier(DecidingClassifier):
         again = _Persons.of(persons, batch, self.per_person)
         t = len(self._rounds) // len(self._engines) + 1
         choices, positions = [], []
+        certain, expected = 0, 0.0
         pi, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
         score, threshold = np.empty(len(batch)), np.empty(len(batch))
         for z in range(len(self._engines)):
@@ -553,7 +554,11 @@ class CertifiedClassifier(DecidingClassifier):
             choices.append(choice)
             ladder, X, group = choice.ladder, batch.X[rows], batch.group[rows]
             score[rows] = ladder.ranking.score(X, group)
-            at = ladder.place(score[rows], X, group).beside(
+            at, share = ladder.place(score[rows], X, group), float(ladder.grid[choice.rung])
+            # Of the reference, this share or less has such a rank.
+            certain += int(np.count_nonzero(at.rank <= share))
+            expected += share * rows.size
+            at = at.beside(
                 None if batch.incumbent is None else batch.incumbent[rows],
                 None if batch.barred is None else batch.barred[rows],
             )
@@ -562,6 +567,9 @@ class CertifiedClassifier(DecidingClassifier):
             pi[rows] = ladder.policy(at, choice.rung)
             sure[rows] = choice.sure(at)
             threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], group)
+        batch = self._intake.compare_certain(
+            batch, certain, expected, self._checks, unlike_history=unlike_history
+        )
         # Coins depend on the seed, the round and the id, so the order of rows does not matter.
         accepted, p = ramped_coins(
             pi,
