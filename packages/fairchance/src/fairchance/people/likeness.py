@@ -13,10 +13,11 @@ the last round was like it; one that differs by more than ``warn`` from the hist
 round is reported. The last two questions have honest reasons for large differences: a history of
 the best half of the applicants differs from all by at most a half, and by up to 0.4 in the data
 sets that we tried. So deciles and texts stop a batch beyond half as much again, which is 0.45, and
-correlations beyond ``stop`` and noise together. Shares of fewer than ``ENOUGH`` applicants are not
-compared, and a difference must be larger than noise. A number far outside the range stops a batch
-by itself, and so do many more certain acceptances than the ranking of a certified policy expects:
-several columns may be wrong, none of them by much.
+are reported beyond three times as much, which is 0.15. Correlations stop it beyond ``stop`` and
+noise together. Shares of fewer than ``ENOUGH`` applicants are not compared, and a difference must
+be larger than noise. A number far outside the range stops a batch by itself, and so do many more
+certain acceptances than the ranking of a certified policy expects: several columns may be wrong,
+none of them by much.
 
 Only counts and bounds are kept. Counts add up: those of calls with few applicants are compared
 together, up to ``ENOUGH`` to see soon what is wrong with all, and up to ``MANY`` to see what is
@@ -53,6 +54,7 @@ _NOISE = 4.0  # standard errors that a difference must exceed
 _ODD = 2  # applicants by which every batch may differ
 _TINY = 1e-300  # numbers this small have no decimal step
 _HONEST = 1.5  # times stop, for differences that selection can explain
+_DRIFT = 3  # times warn, since populations move somewhat all the time
 _FAR = 1e6  # times the largest number of the history: no applicant has this
 _FREQUENT = 0.05  # share of a text that is compared
 _TOGETHER = 0.3  # correlation of columns that go together
@@ -516,7 +518,8 @@ def _shifted(column: KnownColumn, rows: Rows, checks: Checks) -> Iterator[Unlike
         code, facts = "is" if more else "is not", {"other": column.texts[place]}
     marked = [one[place] if more else one[place].others for one in shares]
     for one in _unlike_share(column, code, marked, checks, checks.stop * _HONEST, **facts):
-        if one.since == "history":  # to be like it again is no mistake
+        large = one.stops or abs(sizes[place]) > _DRIFT * checks.warn
+        if large and one.since == "history":  # to be like it again is no mistake
             yield one
 
 
