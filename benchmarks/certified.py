@@ -159,7 +159,7 @@ def select(
     if kind in ("outcome", "excluded-group"):
         accepted = rng.random(rows.size) < np.where(people.good[rows] == 1, 0.9, 0.1)
         return accepted & (kind == "outcome" or people.group[rows] != EXCLUDED[name])
-    share = {"score 30 %": 0.3, "score 50 %": 0.5, "column 30 %": 0.3, "human": 0.5}[kind]
+    share = 0.5 if kind == "human" else int(kind.split()[1]) / 100
     # Noise of 1e-6 decides between equal values of the column.
     score = lender_scores(name)[int(kind.startswith("column"))][rows]
     score = score + rng.normal(scale=1.0 if kind == "human" else 1e-6, size=rows.size)

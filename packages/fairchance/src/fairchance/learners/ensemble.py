@@ -10,10 +10,11 @@ rejected applicant of the history, whom the scorecard calls good with probabilit
 The **trees** see every rejected applicant twice, as good with weight g and as bad with weight
 1 − g. The log-odds of both models are mixed, one third scorecard and two thirds trees.
 
-How far to trust the history is asked of outcomes that it had no part in: our own. The scorecard of
-the history alone, fitted with and without its rejected applicants, must rank our own outcomes. The
-rejected are left out if that ranks them better, and the whole history if the ranking is the wrong
-way round.
+All this holds for a past that selected on the outcome. After a past that selected on features, the
+outcomes of its accepted applicants need no correction, and its rejected ones are left out. If it is
+unknown which of the two the past was, our own outcomes decide: the scorecard of the history alone,
+fitted with and without its rejected applicants, must rank them, and the rejected are left out if
+that ranks them better. A history that ranks our own outcomes the wrong way round is left out.
 
 A certificate holds for any ranking, so nothing here can break it.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -310,6 +311,8 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     ----------
     categorical
         Positions of columns that hold the codes of categories, 0, 1, 2, …
+    past_selection
+        What the past selected on: ``"features"``, the ``"outcome"``, or ``"unknown"``.
 
     Attributes
     ----------
@@ -326,8 +329,13 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     [0.1, 0.9]
     """
 
-    def __init__(self, categorical: tuple[int, ...] = ()) -> None:
+    def __init__(
+        self,
+        categorical: tuple[int, ...] = (),
+        past_selection: Literal["features", "outcome", "unknown"] = "unknown",
+    ) -> None:
         self.categorical = categorical
+        self.past_selection = past_selection
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -375,6 +383,8 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         usable = past.any() and (np.unique(outcome[past]).size == 2 or len(refused) > 0)
         if not past.any():
             refused = refused[:0]  # rejections alone do not tell the good from the bad
+        if self.past_selection == "features" and np.unique(outcome).size == 2:
+            refused = refused[:0]
         if usable and not past.all():
             past_too, refused = self._trusted(X, outcome, past, refused)
             X, outcome, past = X[past_too], outcome[past_too], past[past_too]
@@ -408,8 +418,9 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         both_kinds = np.unique(outcome[past]).size == 2
         # Without its rejected the history says nothing about applicants like them, so that a
         # wrong choice is dear.
-        both_kinds &= min(np.sum(own == 1), np.sum(own == 0)) >= _FEWEST_TO_LEAVE_OUT
-        tried = [rejected, rejected[:0]] if len(rejected) and both_kinds else [rejected]
+        asks = both_kinds and self.past_selection == "unknown" and len(rejected) > 0
+        asks &= min(np.sum(own == 1), np.sum(own == 0)) >= _FEWEST_TO_LEAVE_OUT
+        tried = [rejected, rejected[:0]] if asks else [rejected]
         scores = [self._scorecard(*history, some).scorecard.log_odds(own_X) for some in tried]
         areas = [_area(score, own) for score in scores]
         best = 0

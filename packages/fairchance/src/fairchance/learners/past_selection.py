@@ -16,12 +16,15 @@ no third reading: a past that selected on both is read as features if these expl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
+
+from fairchance.core.saved import saved
 
 __all__ = ["PastReading", "read_past"]
 
@@ -30,21 +33,24 @@ _FOLDS = 3
 _MOST = 5_000  # applicants that are read; larger histories are thinned
 _CLEARLY = 3.0  # standard errors
 _FEWEST = 5_000  # applicants of a history that may be read as selected on the outcome
-_FEWEST_OF_A_KIND = 20  # accepted good, accepted bad and rejected applicants
+_FEWEST_OF_A_KIND = 10  # accepted good, accepted bad and rejected applicants
 _STEPS = 8  # of expectation maximisation, each with a fit of trees …
 _RATE_STEPS = 20  # … and so many of s₁ and s₀
 _LEAST = 1e-3  # probability that a model may give
+_BINS = 32  # of a column
+_PER_TREE = 10  # applicants of the rarer label
+_TREES_OF_A_MODEL = (4, 30)
 _TREES: dict[str, Any] = {
-    "max_iter": 60,
-    "learning_rate": 0.1,
+    "learning_rate": 0.2,
     "max_leaf_nodes": 8,
     "l2_regularization": 1.0,
-    "max_bins": 63,
+    "max_bins": _BINS,
     "early_stopping": False,
     "random_state": 0,
 }
 
 
+@saved
 @dataclass(frozen=True)
 class PastReading:
     """What a history says about how it was selected.
@@ -55,16 +61,20 @@ class PastReading:
         ``"features"``, ``"outcome"``, or ``"unknown"`` if the history does not tell them apart.
     gain, z
         By how much the features explain an applicant better than the outcome does, in
-        log-likelihood, and the same in standard errors; NaN if there are too few applicants.
+        log-likelihood, and the same in standard errors; None if there are too few applicants.
     """
 
     selected_on: Literal["features", "outcome", "unknown"]
-    gain: float
-    z: float
+    gain: float | None = None
+    z: float | None = None
 
 
-def read_past(X: Floats, outcome: NDArray[np.int8], rejected: Floats) -> PastReading:
+def read_past(
+    X: Floats, outcome: NDArray[np.int8], rejected: Floats, categorical: tuple[int, ...] = ()
+) -> PastReading:
     """Return how the past selected, by its accepted applicants and the features of its rejected.
+
+    ``categorical`` are the positions of columns that hold the codes of categories.
 
     Examples
     --------
@@ -77,7 +87,7 @@ def read_past(X: Floats, outcome: NDArray[np.int8], rejected: Floats) -> PastRea
     """
     kinds = int(np.sum(outcome == 1)), int(np.sum(outcome == 0)), len(rejected)
     if min(kinds) < _FEWEST_OF_A_KIND:
-        return PastReading("unknown", float("nan"), float("nan"))
+        return PastReading("unknown")
     people = np.vstack([X, rejected])
     kind = np.concatenate([outcome, np.full(len(rejected), -1)])  # −1 is rejected
     # Neither the sample nor the folds depend on the order of rows.
@@ -86,12 +96,13 @@ def read_past(X: Floats, outcome: NDArray[np.int8], rejected: Floats) -> PastRea
     if n_all > _MOST:
         order = order[np.linspace(0, n_all - 1, _MOST).astype(np.intp)]
     people, kind = people[order], kind[order]
+    people = np.column_stack([_binned(x, i in categorical) for i, x in enumerate(people.T)])
     fold = np.random.default_rng(0).permutation(kind.size) % _FOLDS
     gain = np.empty(kind.size)
     with threadpool_limits(1):  # several threads would sum in another order each time
         for number in range(_FOLDS):
             train, test = fold != number, fold == number
-            models = _Readings(people[train], kind[train])
+            models = _Readings(people[train], kind[train], categorical)
             gain[test] = models.gain(people[test], kind[test])
     mean, error = float(gain.mean()), float(gain.std(ddof=1) / np.sqrt(gain.size))
     z = mean / error if error > 0 else 0.0
@@ -103,8 +114,8 @@ def read_past(X: Floats, outcome: NDArray[np.int8], rejected: Floats) -> PastRea
 class _Readings:
     """Both readings, fitted to some applicants."""
 
-    def __init__(self, X: Floats, kind: NDArray[np.int8]) -> None:
-        accepted = kind >= 0
+    def __init__(self, X: Floats, kind: NDArray[np.int8], categorical: tuple[int, ...]) -> None:
+        accepted, _fit = kind >= 0, partial(_fitted, categorical)
         self.a = _fit(X, accepted, np.ones(kind.size))
         self.q = _fit(X[accepted], kind[accepted] == 1, np.ones(int(accepted.sum())))
         refused, n_good, n_bad = X[~accepted], np.sum(kind == 1), np.sum(kind == 0)
@@ -130,8 +141,34 @@ class _Readings:
         return np.asarray(np.log(by_features) - np.log(np.maximum(by_outcome, _LEAST**2)))
 
 
-def _fit(X: Floats, label: NDArray[np.bool_], weight: Floats) -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(**_TREES).fit(X, label, weight)
+def _binned(x: Floats, category: bool) -> Floats:
+    """Return the number of each value's bin; missing values stay missing."""
+    present = ~np.isnan(x)
+    values, at, counts = np.unique(x[present], return_inverse=True, return_counts=True)
+    if category:  # the rare ones together
+        rank = np.empty(values.size)
+        rank[np.argsort(-counts, kind="stable")] = np.arange(values.size)
+        bins = np.minimum(rank, _BINS - 1)
+    elif values.size > _BINS:
+        cuts = np.quantile(x[present], np.arange(1, _BINS) / _BINS)
+        bins = np.searchsorted(cuts, values, side="right").astype(np.float64)
+    else:
+        bins = np.arange(values.size, dtype=np.float64)
+    binned = np.full(x.size, np.nan)
+    binned[present] = bins[at]
+    return binned
+
+
+def _fitted(
+    categorical: tuple[int, ...], X: Floats, label: NDArray[np.bool_], weight: Floats
+) -> HistGradientBoostingClassifier:
+    """Fit trees, fewer of them to few applicants of a label."""
+    few = min(weight[label].sum(), weight[~label].sum())
+    n_trees = int(np.clip(few / _PER_TREE, *_TREES_OF_A_MODEL))
+    model = HistGradientBoostingClassifier(
+        max_iter=n_trees, categorical_features=list(categorical), **_TREES
+    )
+    return model.fit(X, label, weight)
 
 
 def _probability(model: HistGradientBoostingClassifier, X: Floats) -> Floats:

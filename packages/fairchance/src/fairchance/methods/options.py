@@ -98,6 +98,7 @@ _USELESS: dict[str, dict[str, tuple[Any, ...]]] = {
     "fairness_in": {"fairness": (None,), "learner": (_BOOSTING,)},
     "weight_cap": {"weights": ("none",)},
     "bounds_in": {"learner": (_BOOSTING,)},
+    "past_selection": {"learner": (_LOGISTIC, _BOOSTING)},
 }
 
 _UTILITY_WORDS = ChoiceValue(tuple(_UTILITIES))
@@ -131,6 +132,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
     _CERTIFIED: {
         **_COMMON,
         "delta": NUMBER,
+        "past_selection": ChoiceValue(("automatic", "features", "outcome", "unknown")),
         "horizon": WHOLE,
         "ranks": ChoiceValue(("overall", "within-group")),
         "certify": ChoiceValue(("overall", "per-group")),

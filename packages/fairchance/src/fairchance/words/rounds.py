@@ -128,6 +128,26 @@ def _missed(facts: Mapping[str, Any]) -> str:
     )
 
 
+def _past_read(facts: Mapping[str, Any]) -> str:
+    """Say how the history was selected, why that is believed, and what follows for the ranking."""
+    z = facts["z"]
+    if facts["selected_on"] == "features":
+        return (
+            f"The history reads as selected on features, which explain it better than the outcome "
+            f"does (z = {z:.1f}), so the ranking leaves its rejected applicants out."
+        )
+    if facts["selected_on"] == "outcome":
+        return (
+            f"The history reads as selected on the outcome, which explains it better than features "
+            f"do (z = {-z:.1f}), so the ranking corrects for that."
+        )
+    why = "is too small to tell" if z is None else f"does not tell (z = {z:.1f})"
+    return (
+        f"The history {why} whether it was selected on features or on the outcome, so our own "
+        f"outcomes decide whether the ranking learns from its rejected applicants."
+    )
+
+
 # What each code of a note says: a text with the facts, or a function of them. Other packages add
 # the notes of their own methods.
 NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
@@ -157,6 +177,7 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
         f"A certified policy is estimated to earn more than today's and waits for the hand-over: "
         f"{_per_applicant(facts)}."
     ),
+    "past_read": _past_read,
     "rests_on_history": (
         "The certificate rests on the history too: it assumes that the history holds every "
         "applicant of its time, and that they come from the same population."

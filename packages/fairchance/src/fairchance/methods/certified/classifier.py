@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -28,6 +28,7 @@ from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError, LearningWarning
 from fairchance.learners.ensemble import SelectionAwareEnsemble
+from fairchance.learners.past_selection import PastReading, read_past
 from fairchance.learners.wrap import check_keeps_nobody
 from fairchance.methods.certified.engine import ChosenPolicy, Engine, Reference
 from fairchance.methods.certified.ladder import Ladder, Positions
@@ -214,6 +215,11 @@ class CertifiedClassifier(DecidingClassifier):
         takes ``from_history``, which rows are of the history. None means
         ``SelectionAwareEnsemble``: a scorecard and boosted trees that also learn how the past
         selected applicants.
+    past_selection
+        What the past selected applicants on, for the default learner. ``"features"``: on what ``X``
+        holds, as a score or a rule does. ``"outcome"``: on knowledge of outcomes beyond ``X``.
+        ``"unknown"``: our own outcomes decide between the two. ``"automatic"``: the history is
+        asked which of the two explains it better; ``past_reading_`` is its answer.
     horizon
         Expected number of rounds; None means unknown. A wrong horizon costs power, never the
         promise.
@@ -286,6 +292,7 @@ class CertifiedClassifier(DecidingClassifier):
     classes_ : outcome labels.
     groups_ : group values.
     bound_ : α, the bound on mistakes; known before ``fit``, too.
+    past_reading_ : how the history says it was selected, a ``PastReading``; None if not asked.
     rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
     deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
     awaited_ : the outcomes that tests wait for, a tuple of ``AwaitedOutcomes``.
@@ -318,6 +325,7 @@ class CertifiedClassifier(DecidingClassifier):
         utility: Utility | None = None,
         learner: Any = None,
         *,
+        past_selection: Literal["automatic", "features", "outcome", "unknown"] = "automatic",
         horizon: int | None = None,
         ranks: Literal["overall", "within_group"] = "overall",
         certify: Literal["overall", "per_group"] = "overall",
@@ -343,6 +351,7 @@ class CertifiedClassifier(DecidingClassifier):
         self.delta = delta
         self.utility = utility
         self.learner = learner
+        self.past_selection = past_selection
         self.horizon = horizon
         self.ranks = ranks
         self.certify = certify
@@ -430,8 +439,12 @@ class CertifiedClassifier(DecidingClassifier):
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._history = self._past_applicants(history, persons)
+        self.past_reading_ = self._read_past()
         self._learner = (
-            SelectionAwareEnsemble(self._intake.categorical)
+            SelectionAwareEnsemble(
+                self._intake.categorical,
+                self.past_reading_.selected_on if self.past_reading_ else self.past_selection,
+            )
             if self.learner is None
             else self._prepared_learner()
         )
@@ -479,6 +492,13 @@ class CertifiedClassifier(DecidingClassifier):
                 f"evidence='rounds'."
             )
         return PastApplicants(history.for_fit(), id_bits(names), self.per_person)
+
+    def _read_past(self) -> PastReading | None:
+        """Ask the history how it was selected, if that is to be known and not said."""
+        past = self._history
+        if self.learner is not None or self.past_selection != "automatic":
+            return None
+        return read_past(past.X, past.outcome, past.rejected_X, self._intake.categorical)
 
     def _engine(self, n_engines: int, z: int) -> Engine:
         strategy = self._allowed(
@@ -1039,6 +1059,8 @@ class CertifiedClassifier(DecidingClassifier):
         if learned[1]:
             text = " ".join(map(note_text, learned[1]))
             warnings.warn(text, LearningWarning, stacklevel=6)
+        if self.past_reading_ is not None and len(self._history.rejected_X):
+            learned = learned[0], (*learned[1], Note("past_read", asdict(self.past_reading_)))
         return learned
 
     def _fitted_to(

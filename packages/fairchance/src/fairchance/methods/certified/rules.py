@@ -36,6 +36,7 @@ FIXED = (
     "delta",
     "utility",
     "learner",
+    "past_selection",
     "horizon",
     "ranks",
     "certify",
@@ -168,6 +169,7 @@ def check_certified_settings(classifier: Any) -> None:
     """Raise InputError unless every option of a ``CertifiedClassifier`` is allowed."""
     _check_numbers(classifier)
     for name, allowed in (
+        ("past_selection", ("automatic", "features", "outcome", "unknown")),
         ("ranks", ("overall", "within_group")),
         ("certify", ("overall", "per_group")),
         ("handover", ("automatic", "by hand")),
