@@ -12,9 +12,9 @@ The **trees** see every rejected applicant twice, as good with weight g and as b
 
 All this holds for a past that selected on the outcome. After a past that selected on features, the
 outcomes of its accepted applicants need no correction, and its rejected ones are left out. If it is
-unknown which of the two the past was, our own outcomes decide: the scorecard of the history alone,
-fitted with and without its rejected applicants, must rank them, and the rejected are left out if
-that ranks them better. A history that ranks our own outcomes the wrong way round is left out.
+unknown which of the two the past was, our own outcomes decide: the rejected are left out unless our
+outcomes are clearly worse than those of accepted past applicants with the same features. A history
+that ranks our own outcomes the wrong way round is left out.
 
 A certificate holds for any ranking, so nothing here can break it.
 """
@@ -77,9 +77,7 @@ _FEWEST_FOR_TREES = 20  # applicants of either outcome
 _SCORECARD_PART = 1 / 3  # of the mixed log-odds
 _FEW_FOR_THREADS = 50_000  # applicants, whom one thread scores sooner than several begin
 _FEWEST_TO_ASK = 10  # own outcomes of either kind, before they judge the history
-_FEWEST_TO_LEAVE_OUT = 40  # the same, before its rejected may be left out
-_BETTER = 0.01  # AUC by which the history without its rejected must be better …
-_CLEARLY = 2.0  # … and standard errors of that difference
+_WORSE = -np.log(2)  # shift of our log-odds that says that the past selected on the outcome
 _WRONG_WAY = -2.0  # standard errors below a ranking at random
 
 
@@ -313,6 +311,8 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Positions of columns that hold the codes of categories, 0, 1, 2, …
     past_selection
         What the past selected on: ``"features"``, the ``"outcome"``, or ``"unknown"``.
+    leaning
+        What to assume while that is unknown and too few outcomes of our own are known.
 
     Attributes
     ----------
@@ -333,9 +333,11 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self,
         categorical: tuple[int, ...] = (),
         past_selection: Literal["features", "outcome", "unknown"] = "unknown",
+        leaning: Literal["features", "outcome"] = "features",
     ) -> None:
         self.categorical = categorical
         self.past_selection = past_selection
+        self.leaning = leaning
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -380,14 +382,11 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def _fit(self, X: Floats, outcome: Outcomes, past: NDArray[np.bool_], refused: Floats) -> None:
-        usable = past.any() and (np.unique(outcome[past]).size == 2 or len(refused) > 0)
-        if not past.any():
-            refused = refused[:0]  # rejections alone do not tell the good from the bad
-        if self.past_selection == "features" and np.unique(outcome).size == 2:
+        # Rejections alone do not tell the good from the bad.
+        if not past.any() or self._selected_on(X, outcome, past, refused) == "features":
             refused = refused[:0]
-        if usable and not past.all():
-            past_too, refused = self._trusted(X, outcome, past, refused)
-            X, outcome, past = X[past_too], outcome[past_too], past[past_too]
+        if self._is_reversed(X, outcome, past, refused):
+            X, outcome, past, refused = X[~past], outcome[~past], past[~past], refused[:0]
         fitted = self._scorecard(X, outcome, past, refused)
         self.likelihood_: Any = fitted.scorecard
         if min(np.sum(outcome == 1), np.sum(outcome == 0)) >= _FEWEST_FOR_TREES:
@@ -406,38 +405,38 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         probability = self.predict_proba(X)
         return np.asarray(self.classes_[np.argmax(probability, axis=1)])
 
-    def _trusted(
+    def _selected_on(
         self, X: Floats, outcome: Outcomes, past: NDArray[np.bool_], rejected: Floats
-    ) -> tuple[NDArray[np.bool_], Floats]:
-        """Return which rows to learn from, and which rejected applicants, by our own outcomes."""
-        own_X, own = X[~past], outcome[~past]
-        everyone = np.ones(past.size, np.bool_)
-        if min(np.sum(own == 1), np.sum(own == 0)) < _FEWEST_TO_ASK:
-            return everyone, rejected
-        history = X[past], outcome[past], past[past]
-        both_kinds = np.unique(outcome[past]).size == 2
-        # Without its rejected the history says nothing about applicants like them, so that a
-        # wrong choice is dear.
-        asks = both_kinds and self.past_selection == "unknown" and len(rejected) > 0
-        asks &= min(np.sum(own == 1), np.sum(own == 0)) >= _FEWEST_TO_LEAVE_OUT
-        tried = [rejected, rejected[:0]] if asks else [rejected]
-        scores = [self._scorecard(*history, some).scorecard.log_odds(own_X) for some in tried]
-        areas = [_area(score, own) for score in scores]
-        best = 0
-        if len(tried) > 1:
-            # With few outcomes one of the two is often better by luck.
-            better, error = areas[1] - areas[0], _error_of_difference(scores[0], scores[1], own)
-            best = int(better > max(_BETTER, _CLEARLY * error))
-        if _standard_errors(areas[best], own) < _WRONG_WAY:
-            warnings.warn(
-                f"The history ranks our own {own.size:,} outcomes the wrong way round (area under "
-                f"the curve {areas[best]:.2f}), so the ranking leaves it out; check the labels of "
-                f"its outcomes.",
-                LearningWarning,
-                stacklevel=3,
-            )
-            return ~past, rejected[:0]
-        return everyone, tried[best]
+    ) -> str:
+        """Return what the past selected on, features or the outcome."""
+        if np.unique(outcome[past]).size < 2:
+            return "outcome"  # only its rejected say who is bad
+        if self.past_selection != "unknown":
+            return self.past_selection
+        if not _can_judge(outcome[~past]):
+            return self.leaning
+        score = self._scorecard(X, outcome, past, rejected).scorecard.log_odds(X)
+        return "outcome" if _shift(score, outcome, ~past) < _WORSE else "features"
+
+    def _is_reversed(
+        self, X: Floats, outcome: Outcomes, past: NDArray[np.bool_], rejected: Floats
+    ) -> bool:
+        """Return whether the history ranks our own outcomes the wrong way round."""
+        own = outcome[~past]
+        of_two_kinds = np.unique(outcome[past]).size + (len(rejected) > 0) >= 2
+        if not of_two_kinds or not _can_judge(own):
+            return False
+        history = self._scorecard(X[past], outcome[past], past[past], rejected)
+        area = _area(history.scorecard.log_odds(X[~past]), own)
+        if _standard_errors(area, own) >= _WRONG_WAY:
+            return False
+        warnings.warn(
+            f"The history ranks our own {own.size:,} outcomes the wrong way round (area under the "
+            f"curve {area:.2f}), so the ranking leaves it out; check the labels of its outcomes.",
+            LearningWarning,
+            stacklevel=4,
+        )
+        return True
 
     def _scorecard(
         self, X: Floats, outcome: Outcomes, past: NDArray[np.bool_], rejected: Floats
@@ -536,18 +535,19 @@ def _area(score: Floats, outcome: Outcomes) -> float:
     return float((ranks - n_good * (n_good + 1) / 2) / (n_good * n_bad))
 
 
-def _error_of_difference(first: Floats, second: Floats, outcome: Outcomes) -> float:
-    """Return the standard error of the difference of two areas on the same outcomes (DeLong)."""
-    good, bad = outcome == 1, outcome == 0
+def _can_judge(own: Outcomes) -> bool:
+    """Return whether our own outcomes are enough to judge the history."""
+    return bool(min(np.sum(own == 1), np.sum(own == 0)) >= _FEWEST_TO_ASK)
 
-    def placements(score: Floats) -> tuple[Floats, Floats]:
-        """Return each applicant's share of better or equal placed opposites, good and bad."""
-        ranks = rankdata(score)
-        of_good = (ranks[good] - rankdata(score[good])) / bad.sum()
-        return of_good, 1 - (ranks[bad] - rankdata(score[bad])) / good.sum()
 
-    pairs = zip(placements(first), placements(second), strict=True)
-    return float(np.sqrt(sum(np.var(a - b, ddof=1) / a.size for a, b in pairs)))
+def _shift(score: Floats, outcome: Outcomes, own: NDArray[np.bool_]) -> float:
+    """Return by how much our own log-odds of good differ from the history's at the same score.
+
+    That is 0 after a past that selected on features, and −log(s₁/s₀) if it did on the outcome.
+    """
+    features, nobody = np.column_stack([own, score]), np.empty((0, 2))
+    fit = fit_selected_past(features, outcome, nobody, nobody, outcome[:0], l2=1.0)
+    return float(fit.coef[0])
 
 
 def _standard_errors(area: float, outcome: Outcomes) -> float:

@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 _FOLDS = 3
 _MOST = 5_000  # applicants that are read; larger histories are thinned
 _CLEARLY = 3.0  # standard errors
+_LEANS = -2.0  # the same, for what is assumed until it is known
 _FEWEST = 5_000  # applicants of a history that may be read as selected on the outcome
 _FEWEST_OF_A_KIND = 10  # accepted good, accepted bad and rejected applicants
 _STEPS = 8  # of expectation maximisation, each with a fit of trees …
@@ -67,6 +68,15 @@ class PastReading:
     selected_on: Literal["features", "outcome", "unknown"]
     gain: float | None = None
     z: float | None = None
+
+    @property
+    def leaning(self) -> Literal["features", "outcome"]:
+        """What to assume of an unknown selection until outcomes of our own decide.
+
+        Learning from the rejected is dear if the past selected on features, and leaving them out
+        is cheap if it selected on the outcome.
+        """
+        return "outcome" if self.z is not None and self.z < _LEANS else "features"
 
 
 def read_past(

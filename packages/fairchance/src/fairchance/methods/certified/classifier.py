@@ -292,7 +292,7 @@ class CertifiedClassifier(DecidingClassifier):
     classes_ : outcome labels.
     groups_ : group values.
     bound_ : α, the bound on mistakes; known before ``fit``, too.
-    past_reading_ : how the history says it was selected, a ``PastReading``; None if not asked.
+    past_reading_ : how the history was selected, a ``PastReading``, as it says or as a user does.
     rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
     deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
     awaited_ : the outcomes that tests wait for, a tuple of ``AwaitedOutcomes``.
@@ -442,8 +442,7 @@ class CertifiedClassifier(DecidingClassifier):
         self.past_reading_ = self._read_past()
         self._learner = (
             SelectionAwareEnsemble(
-                self._intake.categorical,
-                self.past_reading_.selected_on if self.past_reading_ else self.past_selection,
+                self._intake.categorical, self.past_reading_.selected_on, self.past_reading_.leaning
             )
             if self.learner is None
             else self._prepared_learner()
@@ -493,11 +492,13 @@ class CertifiedClassifier(DecidingClassifier):
             )
         return PastApplicants(history.for_fit(), id_bits(names), self.per_person)
 
-    def _read_past(self) -> PastReading | None:
-        """Ask the history how it was selected, if that is to be known and not said."""
+    def _read_past(self) -> PastReading:
+        """Return how the history was selected, as a user says or as the default learner reads."""
         past = self._history
-        if self.learner is not None or self.past_selection != "automatic":
-            return None
+        if self.past_selection != "automatic":
+            return PastReading(self.past_selection)
+        if self.learner is not None:
+            return PastReading("unknown")
         return read_past(past.X, past.outcome, past.rejected_X, self._intake.categorical)
 
     def _engine(self, n_engines: int, z: int) -> Engine:
@@ -1059,7 +1060,8 @@ class CertifiedClassifier(DecidingClassifier):
         if learned[1]:
             text = " ".join(map(note_text, learned[1]))
             warnings.warn(text, LearningWarning, stacklevel=6)
-        if self.past_reading_ is not None and len(self._history.rejected_X):
+        asked = self.learner is None and self.past_selection == "automatic"
+        if asked and len(self._history.rejected_X):
             learned = learned[0], (*learned[1], Note("past_read", asdict(self.past_reading_)))
         return learned
 
