@@ -124,7 +124,7 @@ def test_the_share_of_good_among_the_rejected_is_bayes_rule(rng):
 def test_the_rejected_improve_the_ranking_of_a_history_selected_on_the_outcome(rng):
     X, y, rejected = selected_history(2000, rng)
     new_X, new_y = people(5000, rng)
-    with_them = SelectionAwareEnsemble((2,)).fit(X, y, rejected=rejected)
+    with_them = SelectionAwareEnsemble((2,), "outcome").fit(X, y, rejected=rejected)
     without = SelectionAwareEnsemble((2,)).fit(X, y)
     area = [roc_auc_score(new_y, m.predict_proba(new_X)[:, 1]) for m in (with_them, without)]
     assert area[0] > area[1] + 0.01
@@ -177,17 +177,46 @@ def test_an_honest_history_is_kept(rng):
     assert area[0] > area[1]
 
 
-def test_rejected_who_mislead_are_left_out(rng):
-    """Rejections by a column that says nothing about outcomes: worse with them than without."""
-    X, y = people(3000, rng, slope=0.5)
-    accepted = X[:, 0] < 0  # the past liked what we know to be bad
-    own_X, own_y = people(1500, rng, slope=0.5)
-    n = int(accepted.sum())
-    history = np.vstack([X[accepted], own_X]), np.append(y[accepted], own_y)
-    model = SelectionAwareEnsemble((2,))
-    chosen = model._trusted(*history, np.arange(n + 1500) < n, X[~accepted])
-    assert chosen[0].all()
-    assert len(chosen[1]) == 0
+def test_the_shift_of_our_outcomes_is_the_selection_of_the_past(rng):
+    """Selection on the outcome multiplies the odds of the accepted by s₁/s₀."""
+    n = 30_000
+    score, own = rng.normal(size=n), np.arange(n) < n // 2
+    y = (rng.random(n) < expit(score)).astype(np.int8)
+    accepted = own | (rng.random(n) < np.where(y == 1, 0.9, 0.3))
+    by_features = own | (rng.random(n) < np.where(score > 0, 0.9, 0.3))
+    for kept, shift in ((accepted, -np.log(3)), (by_features, 0)):
+        # Any other scale of the score will do.
+        found = ensemble._shift(5 + 2 * score[kept], y[kept], own[kept])
+        assert found == pytest.approx(shift, abs=0.12)
+
+
+def test_own_outcomes_tell_a_past_on_features_from_one_on_the_outcome(rng):
+    own_X, own_y = people(200, rng)
+    X, y = people(2000, rng)
+    pasts = {
+        "features": X[:, 0] > 0,
+        "outcome": rng.random(2000) < np.where(y == 1, 0.9, 0.1),
+    }
+    for selected_on, accepted in pasts.items():
+        n = int(accepted.sum())
+        rows = np.vstack([X[accepted], own_X]), np.append(y[accepted], own_y)
+        past = np.arange(n + 200) < n
+        read = SelectionAwareEnsemble((2,))._selected_on(*rows, past, X[~accepted])
+        assert read == selected_on
+
+
+def test_a_known_selection_is_believed_and_a_leaning_until_outcomes_are_known(rng):
+    X, y, rejected = selected_history(1500, rng)
+    alone = SelectionAwareEnsemble((2,)).fit(X, y).predict_proba(X)
+    for options in ({"past_selection": "features"}, {"leaning": "features"}):
+        model = SelectionAwareEnsemble((2,), **options).fit(X, y, rejected=rejected)
+        assert np.array_equal(model.predict_proba(X), alone)
+    models = [
+        SelectionAwareEnsemble((2,), **options).fit(X, y, rejected=rejected).predict_proba(X)
+        for options in ({"past_selection": "outcome"}, {"leaning": "outcome"})
+    ]
+    assert np.array_equal(*models)
+    assert not np.allclose(models[0], alone)
 
 
 def test_area_and_its_standard_error_against_scipy(rng):
@@ -202,18 +231,6 @@ def test_area_and_its_standard_error_against_scipy(rng):
     assert abs(z) == pytest.approx(abs(_normal_quantile(test.pvalue / 2)))
 
 
-def test_the_error_of_a_difference_of_areas_against_redrawn_samples(rng):
-    def draw(n):
-        y = (rng.random(n) < 0.4).astype(np.int8)
-        first = y + rng.normal(size=n)
-        return first, first + rng.normal(size=n), y
-
-    samples = [draw(300) for _ in range(400)]
-    differences = [ensemble._area(b, y) - ensemble._area(a, y) for a, b, y in samples]
-    errors = [ensemble._error_of_difference(*sample) for sample in samples]
-    assert np.mean(errors) == pytest.approx(np.std(differences), rel=0.12)
-
-
 def _normal_quantile(p):
     from scipy.stats import norm  # noqa: PLC0415
 
@@ -223,8 +240,10 @@ def _normal_quantile(p):
 def test_the_order_of_rows_does_not_matter(rng):
     X, y, rejected = selected_history(800, rng)
     order, other = rng.permutation(len(X)), rng.permutation(len(rejected))
-    first = SelectionAwareEnsemble((2,)).fit(X, y, rejected=rejected)
-    second = SelectionAwareEnsemble((2,)).fit(X[order], y[order], rejected=rejected[other])
+    first = SelectionAwareEnsemble((2,), "outcome").fit(X, y, rejected=rejected)
+    second = SelectionAwareEnsemble((2,), "outcome").fit(
+        X[order], y[order], rejected=rejected[other]
+    )
     assert np.array_equal(first.predict_proba(X), second.predict_proba(X))
 
 

@@ -132,7 +132,7 @@ class ConformalSelection(Baseline):
         rows = self._labelled()
         if self.learner is not None:
             return clone(self.learner).fit(rows.X, rows.outcome)
-        return SelectionAwareEnsemble().fit(
+        return SelectionAwareEnsemble(leaning="outcome").fit(
             rows.X, rows.outcome, rejected=self._rejected_before, from_history=rows.round == 0
         )
 

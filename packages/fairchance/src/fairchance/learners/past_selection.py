@@ -15,7 +15,7 @@ no third reading: a past that selected on both is read as features if these expl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
+from fairchance.core.decisions import Note
 from fairchance.core.saved import saved
 
 __all__ = ["PastReading", "read_past"]
@@ -68,6 +69,11 @@ class PastReading:
     selected_on: Literal["features", "outcome", "unknown"]
     gain: float | None = None
     z: float | None = None
+
+    @property
+    def note(self) -> Note:
+        """The reading as a note of a round."""
+        return Note("past_read", asdict(self))
 
     @property
     def leaning(self) -> Literal["features", "outcome"]:

@@ -40,8 +40,10 @@ from fairchance.cli.output import is_interactive, print_json, print_lines
 from fairchance.errors import InputError, LearningWarning, LedgerError, visible
 from fairchance.words import percent, shortened
 from fairchance.words.columns import left_out_words
+from fairchance.words.rounds import note_text
 
 if TYPE_CHECKING:
+    from fairchance.core.decisions import Note
     from fairchance.ledger.config import Config
 
 
@@ -185,7 +187,9 @@ def _start(
         else:
             created = Program.create(url, classifier, X, y, **given, name=name, by=by, about=about)
             checkpoint = str(created.checkpoint())
-    _report(name, classifier.bound_, checkpoint, history, configuration, place, warned, json)
+    read = getattr(classifier, "past_reading_", None)
+    noted = [] if read is None else [read.note]
+    _report(name, classifier.bound_, checkpoint, history, configuration, place, warned, noted, json)
 
 
 def _open_roles_message(history: PastApplications, config: Config) -> str:
@@ -288,10 +292,12 @@ def _report(
     config: Config,
     place: str | None,
     warned: list[str],
+    noted: list[Note],
     json: bool,
 ) -> None:
     """Print what was recorded, or without a checkpoint what would be."""
     notes = [*_notes(history, alpha, config)]
+    notes += [{"code": note.code, "message": note_text(note)} for note in noted]
     planned = {} if checkpoint is not None else _planned(history, config)
     if json:
         all_notes = [{"code": "learning", "message": message} for message in warned] + notes

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -292,7 +292,7 @@ class CertifiedClassifier(DecidingClassifier):
     classes_ : outcome labels.
     groups_ : group values.
     bound_ : α, the bound on mistakes; known before ``fit``, too.
-    past_reading_ : how the history was selected, a ``PastReading``, as it says or as a user does.
+    past_reading_ : how the history says it was selected, a ``PastReading``; None if not asked.
     rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
     deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
     awaited_ : the outcomes that tests wait for, a tuple of ``AwaitedOutcomes``.
@@ -441,11 +441,7 @@ class CertifiedClassifier(DecidingClassifier):
         self._history = self._past_applicants(history, persons)
         self.past_reading_ = self._read_past()
         self._learner = (
-            SelectionAwareEnsemble(
-                self._intake.categorical, self.past_reading_.selected_on, self.past_reading_.leaning
-            )
-            if self.learner is None
-            else self._prepared_learner()
+            self._default_learner() if self.learner is None else self._prepared_learner()
         )
         self._fitted = {name: getattr(self, name) for name in FIXED}
         self._start_counts()
@@ -492,14 +488,20 @@ class CertifiedClassifier(DecidingClassifier):
             )
         return PastApplicants(history.for_fit(), id_bits(names), self.per_person)
 
-    def _read_past(self) -> PastReading:
-        """Return how the history was selected, as a user says or as the default learner reads."""
+    def _read_past(self) -> PastReading | None:
+        """Ask the history how it was selected, if the ranking depends on that and nobody says."""
         past = self._history
-        if self.past_selection != "automatic":
-            return PastReading(self.past_selection)
-        if self.learner is not None:
-            return PastReading("unknown")
+        asks = self.learner is None and self.past_selection == "automatic"
+        if not asks or not len(past.rejected_X):
+            return None
         return read_past(past.X, past.outcome, past.rejected_X, self._intake.categorical)
+
+    def _default_learner(self) -> SelectionAwareEnsemble:
+        said = "unknown" if self.past_selection == "automatic" else self.past_selection
+        reading = self.past_reading_ or PastReading(said)
+        return SelectionAwareEnsemble(
+            self._intake.categorical, reading.selected_on, reading.leaning
+        )
 
     def _engine(self, n_engines: int, z: int) -> Engine:
         strategy = self._allowed(
@@ -1060,9 +1062,8 @@ class CertifiedClassifier(DecidingClassifier):
         if learned[1]:
             text = " ".join(map(note_text, learned[1]))
             warnings.warn(text, LearningWarning, stacklevel=6)
-        asked = self.learner is None and self.past_selection == "automatic"
-        if asked and len(self._history.rejected_X):
-            learned = learned[0], (*learned[1], Note("past_read", asdict(self.past_reading_)))
+        if self.past_reading_ is not None:
+            learned = learned[0], (*learned[1], self.past_reading_.note)
         return learned
 
     def _fitted_to(
