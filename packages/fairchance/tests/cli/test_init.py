@@ -402,7 +402,7 @@ def test_what_init_prints(golden):
     write(table.set_column(3, "years", pa.array(years)))
     config = re.sub(r"^(patience|maturity) = .*$", "", example_config(), flags=re.MULTILINE)
     notes = init(config, "history.csv", "--check")["notes"]
-    codes = ["mostly_bad", "missing_value", "no_patience", "final_at_once"]
+    codes = ["mostly_bad", "missing_value", "no_patience", "final_at_once", "past_read"]
     assert [note["code"] for note in notes] == codes
     start = f"init --ledger {URL} --config program.toml history.csv"
     golden("init", transcript("init --example -o mine.toml", f"{start} --check", start, start))
