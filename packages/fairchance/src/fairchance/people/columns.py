@@ -313,6 +313,16 @@ class TableColumns:
             ),
         )
 
+    def name_value(self, position: int, value: float) -> tuple[str, str | float | None]:
+        """Return the name of a kept column, and what a code of it means; None if it is missing."""
+        column = self.columns[self.kept[position]]
+        name = column.name if isinstance(column.name, str) else f"x{column.name}"
+        if np.isnan(value):
+            return name, None
+        if column.kind == "category":
+            return name, (*column.categories, "another value")[int(value)]
+        return name, float(value + column.origin)
+
     def find(self, column: str | int, *, ordered: bool = False) -> int:
         """Return the position of a column among those that are kept.
 

@@ -361,6 +361,14 @@ class Intake:
         """Positions in the table of the features that are codes; None if features are not."""
         return None if self.columns is None else self.columns.kept
 
+    def name_value(self, column: int, value: float) -> tuple[str, str | float | None]:
+        """Return the name of a feature, and a value of it in the table; None if it is missing."""
+        if self.columns is not None and column < len(self.columns.kept):
+            return self.columns.name_value(column, value)
+        said = None if np.isnan(value) else float(value)
+        known = self.names or ()
+        return known[column] if column < len(known) else f"x{column}", said
+
     def check_numbers(self, what: str) -> None:
         """Raise unless features are numbers, or a table that is kept as it is."""
         if self.columns is not None and not self.columns.are_numbers:

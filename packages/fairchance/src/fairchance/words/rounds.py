@@ -148,6 +148,21 @@ def _past_read(facts: Mapping[str, Any]) -> str:
     )
 
 
+def _overlooked(facts: Mapping[str, Any]) -> str:
+    value = facts["value"]
+    said = "missing" if value is None else value if isinstance(value, str) else f"{value:.15g}"
+    n = facts["n_accepted"] + facts["n_rejected"]
+    what = (
+        "the value is not read until our own outcomes speak against it"
+        if facts["unread"]
+        else "our own outcomes speak against the value, so it is read"
+    )
+    return (
+        f"The past accepted {facts['n_accepted']:,} of {n:,} applicants with {facts['column']} "
+        f"{said}, which says nothing about them: those that it rejected teach nothing, and {what}."
+    )
+
+
 # What each code of a note says: a text with the facts, or a function of them. Other packages add
 # the notes of their own methods.
 NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
@@ -178,6 +193,7 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
         f"{_per_applicant(facts)}."
     ),
     "past_read": _past_read,
+    "overlooked": _overlooked,
     "rests_on_history": (
         "The certificate rests on the history too: it assumes that the history holds every "
         "applicant of its time, and that they come from the same population."

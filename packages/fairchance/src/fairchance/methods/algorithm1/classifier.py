@@ -25,7 +25,8 @@ from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy, as_strategy
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError, LearningWarning
-from fairchance.frames import plain
+from fairchance.frames import plain, subset
+from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.wrap import check_keeps_nobody, reads_raw_columns
 from fairchance.methods.algorithm1.exploration import (
     draw_by_score,
@@ -374,8 +375,18 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._seed = seed_of(self.random_state)
         if past_policy is not None:
             self._intake.check_numbers("past_policy")
+        self._overlooked = Overlooked.of(
+            subset(history.X, history.accepted),
+            subset(history.X, ~history.accepted),
+            self._intake.name_value,
+        )
         self._past = read_past_policy(
-            past_policy, self.learner, history, self.n_features_in_, self._intake.expansion
+            past_policy,
+            self.learner,
+            history,
+            self.n_features_in_,
+            self._intake.expansion,
+            self._overlooked,
         )
         self._log = PolicyLog(self._past.likelihood, len(history))
         self._people = PeopleStore(2, self._columns)
@@ -810,7 +821,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         if t == 1 and self._past.decides and self.first_round != "learned":
             past, n_groups = self._past, self._intake.n_groups
             f_0 = Learned.following(past.likelihood, n_groups, self.first_round, past.cut)
-            return replace(f_0, take_up=self._take_up(t))
+            return replace(f_0, take_up=self._take_up(t), notes=self._overlooked.notes())
         rules = self._rules(t)
         if self._news or rules != self._learned_by:
             learned = self._learn(t) or self._learned
@@ -848,6 +859,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
             expansion=self._intake.expansion,
             waiting=self._people.waiting(t, self.maturity),
             everywhere=everywhere,
+            overlooked=self._overlooked,
         )
 
     def _explore(

@@ -20,6 +20,7 @@ from fairchance.core.saved import saved
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
 from fairchance.frames import concat
+from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
 from fairchance.learners.wrap import fit_likelihood
 from fairchance.methods.algorithm1.policy_log import PolicyLog, per_person
@@ -56,6 +57,7 @@ class LearningRules:
     expansion: Expansion | None = None  # of codes, for the learner
     waiting: tuple[int, ...] | None = None  # rounds that are left out until they are mature
     everywhere: bool = False  # learn outside EXPLOIT_t too
+    overlooked: Overlooked = Overlooked()  # noqa: RUF009 (it is frozen)
     fit_reads_groups: bool = False  # then rows without a group of the history are left out
 
     @classmethod
@@ -242,7 +244,7 @@ def learn(
         for learner, part in zip(learners, parts, strict=False)
         if part is parts[0] or rules.split == "cross"
     ]
-    notes += [note for _, said in fits for note in said]
+    notes += dict.fromkeys(note for _, said in fits for note in said)
     likelihoods = [likelihood for likelihood, _ in fits]
     held_out = parts[1:] + parts[:1] if rules.split == "cross" else parts[-1:]
     weight, uncapped, calibrated = _held_out_weight(held_out, rules)
@@ -315,15 +317,21 @@ def _fit(
     """Fit the likelihood, and return it with notes on the fit."""
     # Mean weight 1, so that a penalty means the same however rare acceptance was.
     weight = rows.weight * (np.count_nonzero(rows.weight) / rows.weight.sum())
-    return fit_likelihood(
+    overlooked, X = rules.overlooked, rows.X
+    if overlooked.values:
+        own = rows.own_weight > 0
+        overlooked = overlooked.after(X[own], rows.outcome[own])
+        X = overlooked.neutral(X)
+    likelihood, notes = fit_likelihood(
         learner,
-        rows.X,
+        X,
         rows.outcome,
         weight,
         rows.group,
         rules.n_groups,
         expansion=rules.expansion,
     )
+    return overlooked.scored_by(likelihood), (*notes, *overlooked.notes())
 
 
 def _held_out_weight(

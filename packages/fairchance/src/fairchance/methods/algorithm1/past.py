@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
 from fairchance.learners.logistic import ConstrainedLogistic
+from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.per_group import PerGroup
 from fairchance.learners.wrap import fit_likelihood
 from fairchance.methods.estimator import allows_missing, prepare_learner
@@ -27,6 +28,7 @@ from fairchance.people.likelihoods import (
 
 __all__ = ["PastPolicy", "matched_cut", "past_policy"]
 
+_NOTHING = Overlooked()
 _NO_CHANCE = 1e-30  # f_0 accepts no applicant with a smaller probability
 
 
@@ -61,10 +63,12 @@ def past_policy(
     history: History,
     n_features: int,
     expansion: Expansion | None = None,
+    overlooked: Overlooked = _NOTHING,
 ) -> PastPolicy:
     """Return f_0: the policy given, or a model fitted to imitate it.
 
     A history without rejections says nothing about the past policy, so round 1 cannot follow it.
+    The model treats applicants with a value that the past overlooked like the others.
     """
     if given is not None:
         if not callable(given) and not hasattr(given, "predict_proba"):
@@ -79,10 +83,12 @@ def past_policy(
     n = len(history)
     group = np.zeros(n, dtype=np.intp)
     target = history.accepted.astype(np.int8)
-    likelihood, _ = fit_likelihood(
-        imitator, history.X, target, np.ones(n), group, 1, expansion=expansion
-    )
-    return _matched(likelihood, history)
+    X, weight = history.X, np.ones(n)
+    if overlooked.values:
+        weight[~history.accepted & overlooked.among(X)] = 0
+        X = overlooked.neutral(X)
+    likelihood, _ = fit_likelihood(imitator, X, target, weight, group, 1, expansion=expansion)
+    return _matched(overlooked.scored_by(likelihood), history)
 
 
 def _matched(likelihood: Likelihood, history: History) -> PastPolicy:

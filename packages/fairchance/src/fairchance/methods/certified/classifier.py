@@ -1059,9 +1059,9 @@ class CertifiedClassifier(DecidingClassifier):
             known = known[rows["group"][known] >= 0]
         own = rows.X[known], rows["outcome"][known], rows["group"][known]
         learned = self._fitted_to(self._past_of(z), own)
-        if learned[1]:
-            text = " ".join(map(note_text, learned[1]))
-            warnings.warn(text, LearningWarning, stacklevel=6)
+        said = [note_text(note) for note in learned[1] if note.code == "fit"]
+        if said:
+            warnings.warn(" ".join(said), LearningWarning, stacklevel=6)
         if self.past_reading_ is not None:
             learned = learned[0], (*learned[1], self.past_reading_.note)
         return learned
@@ -1079,6 +1079,7 @@ class CertifiedClassifier(DecidingClassifier):
             learner=self._learner,
             n_groups=self._intake.n_groups,
             expansion=self._intake.expansion,
+            name_value=self._intake.name_value,
         )
 
     def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:

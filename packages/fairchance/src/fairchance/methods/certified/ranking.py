@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fairchance.core.decisions import Note
 from fairchance.core.saved import saved
 from fairchance.learners.ensemble import SelectionAwareEnsemble
+from fairchance.learners.overlooked import NameValue, Overlooked
 from fairchance.learners.wrap import fit_likelihood
 from fairchance.methods.certified.evidence import Dependence
 from fairchance.people.columns import Expansion
@@ -219,6 +220,7 @@ def learn_ranking(
     learner: Any,
     n_groups: int,
     expansion: Expansion | None = None,
+    name_value: NameValue | None = None,
 ) -> tuple[Likelihood | None, tuple[Note, ...]]:
     """Return a model that ranks applicants, and what its fit warned of.
 
@@ -227,21 +229,25 @@ def learn_ranking(
 
     ``X`` are our own accepted applicants with known outcomes. If the learner's ``fit`` takes
     ``rejected`` or ``from_history``, it gets the features of the history's rejected applicants, or
-    which rows are of the history.
+    which rows are of the history. Applicants with values that the past overlooked are left out of
+    the rejected (``learners/overlooked.py``); ``name_value`` names these values in a note.
     """
+    overlooked = Overlooked.of(past.X, past.rejected_X, name_value).after(X, outcome)
+    rejected = past.rejected_X[~overlooked.among(past.rejected_X)]
     together = np.concatenate([past.outcome, outcome])
     known = np.unique(together).tolist()
     compares = isinstance(learner, SelectionAwareEnsemble) and past.outcome.size > 0
-    if known != [0, 1] and not (known == [1] and compares and len(past.rejected_X)):
+    if known != [0, 1] and not (known == [1] and compares and len(rejected)):
         return None, ()
-    return fit_likelihood(
+    likelihood, notes = fit_likelihood(
         learner,
-        np.vstack([past.X, X]),
+        overlooked.neutral(np.vstack([past.X, X])),
         together,
         np.ones(together.size),
         np.concatenate([past.group, group]),
         n_groups,
         expansion=None if isinstance(learner, SelectionAwareEnsemble) else expansion,
-        rejected=past.rejected_X,
+        rejected=rejected,
         from_history=np.arange(together.size) < past.outcome.size,
     )
+    return overlooked.scored_by(likelihood), (*notes, *overlooked.notes())
