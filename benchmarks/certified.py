@@ -7,8 +7,8 @@ each certificate is false), ``controls`` (broken tests, to be caught), ``flipped
 wrong outcomes), ``groups`` (options about groups), ``floors`` (what a chance for
 everybody costs) and ``speed``. ``--past`` says how the past selected: on the ``outcome`` (the
 default), by a cut on ``features`` (three kinds), a noisy ``human`` who sees features, or
-``excluded-group``, on the outcome but nobody of one group, whose column is a feature. Each run is
-appended to a file, and a repeated command continues where the last one stopped.
+``excluded-group``, on the outcome, but nobody or one of a group, whose column is a feature. Each
+run is appended to a file, and a repeated command continues where the last one stopped.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ PASTS = {
     "outcome": ["outcome"],
     "features": ["score 30 %", "score 50 %", "column 30 %"],
     "human": ["human"],
-    "excluded-group": ["excluded-group"],
+    "excluded-group": ["excluded-group", "excluded-but-one"],
 }
 
 
@@ -156,9 +156,12 @@ def select(
     name: str, people: Everybody, rows: NDArray[np.intp], kind: str, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """Return whom a past of a kind accepted among some applicants."""
-    if kind in ("outcome", "excluded-group"):
+    if kind in ("outcome", "excluded-group", "excluded-but-one"):
         accepted = rng.random(rows.size) < np.where(people.good[rows] == 1, 0.9, 0.1)
-        return accepted & (kind == "outcome" or people.group[rows] != EXCLUDED[name])
+        excluded = (people.group[rows] == EXCLUDED.get(name)) & (kind != "outcome")
+        if kind == "excluded-but-one":
+            excluded[np.flatnonzero(excluded & accepted)[:1]] = False
+        return accepted & ~excluded
     share = 0.5 if kind == "human" else int(kind.split()[1]) / 100
     # Noise of 1e-6 decides between equal values of the column.
     score = lender_scores(name)[int(kind.startswith("column"))][rows]

@@ -160,13 +160,14 @@ def test_what_exploring_costs():
     assert nothing.extrapolated
     assert nothing.cost_expected == pytest.approx(30 * 500 * nothing.bad_share)
     assert nothing.rounds == math.ceil(30 / (0.25 * 100))
+    assert nothing.cost_per_round == 0.25 * 100 * 500
     assert (little.n_outcomes, little.n_pending, little.still_needed) == (3, 1, 26)
     assert little.extrapolated  # two good outcomes of three say hardly anything
     assert little.cost_expected == pytest.approx(26 * 500 * little.bad_share)
     assert not known.extrapolated
     of_known = outcome[400:][accepted[400:]]
     assert known.bad_share == pytest.approx(1 - of_known.mean())
-    assert (known.still_needed, known.cost_at_most, known.rounds) == (0, 0.0, 0)
+    assert (known.still_needed, known.cost_at_most, known.cost_per_round) == (0, 0.0, 0.0)
     assert found.of_groups == {"group False": 1.0, "group True": 0.5}
     verdict = found.verdict()
     for words in ("400 of 600", "66.7 %", "under 30 outcomes", "56 more", "28,000"):

@@ -108,7 +108,7 @@ def test_much_worse_is_an_exact_binomial_tail() -> None:
         for n_bad in range(n + 1):
             outcome = np.ones(n + n_others, np.int8)
             outcome[:n_bad] = outcome[n : n + bad_of_others] = 0
-            assert much_worse(value, X, outcome) == (1 - at_most(n_bad - 1, n, q) < 0.01)
+            assert much_worse(value, X, outcome) == (1 - at_most(n_bad - 1, n, q) < 0.001)
 
 
 # Who is accepted.

@@ -116,6 +116,8 @@ class UnknownSlice:
         ``bad_share``.
     rounds
         Rounds until then, with as many applicants in a round as the log has on average.
+    cost_per_round
+        Loss in each of these rounds if all applicants that it explores in the slice are bad.
     of_groups
         For each group, the share of its applicants who are in this slice.
     """
@@ -137,6 +139,7 @@ class UnknownSlice:
     cost_at_most: float
     cost_expected: float
     rounds: int
+    cost_per_round: float
     of_groups: Mapping[str, float]
 
     def __str__(self) -> str:
@@ -230,7 +233,7 @@ def unknown(
     >>> log = DecisionLog(accepted, propensity, outcome, X=pd.DataFrame({"income": income}))
     >>> print(unknown(log).verdict())
     The record says nothing about 592 of 3,000 applicants (19.7 %): income below 1,200. Having \
-30 outcomes of each slice takes 30 more, which cost at most 30.
+30 outcomes of each slice takes 30 more, which cost at most 30, and at most 30 in a round.
     """
     for name, value in (("needed", needed), ("depth", depth)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -257,6 +260,7 @@ def unknown(
             assert model is not None
             bad_share = float(model[rows].mean())
         still = max(0, needed - n_outcomes - n_pending)
+        in_a_round = yields * rows.size / n_rounds
         slices.append(
             UnknownSlice(
                 conditions=conditions,
@@ -276,6 +280,7 @@ def unknown(
                 cost_at_most=still * loss,
                 cost_expected=still * loss * bad_share,
                 rounds=math.ceil(still * n_rounds / (yields * rows.size)),
+                cost_per_round=min(still, in_a_round) * loss,
                 of_groups=dict(_of_groups(kept, rows)),
             )
         )

@@ -41,7 +41,7 @@ _TESTED = 1 / 3  # … and at this part of it so few have a probability …
 _SURPRISE = 0.1  # … below this times the share of applicants with the value
 _MOST = 1 / 2  # of the rejected: more are never left out
 _TIMES_AS_BAD = 2.0  # as the others: a value that is worse is read …
-_WORSE = 0.01  # … if its outcomes have less than this probability
+_WORSE = 0.001  # … if its outcomes have less than this probability
 
 
 @saved
@@ -123,7 +123,7 @@ def much_worse(value: OverlookedValue, X: NDArray[Any], outcome: NDArray[np.int8
     """Return whether our own outcomes show that a value is much worse than the others.
 
     With n own outcomes of the value, b of them bad, and q the share of bad among our other outcomes
-    (with one more good and one more bad), it is if P(Binomial(n, 2q) ≥ b) < 1 %.
+    (with one more good and one more bad), it is if P(Binomial(n, 2q) ≥ b) < .001.
 
     Examples
     --------

@@ -369,9 +369,10 @@ def _unknown(found: UnknownMap) -> Iterator[str]:
             yield f"They make up {', '.join(shares)}."
         outcomes = sum(each.still_needed for each in missing)
         cost = sum(each.cost_at_most for each in missing)
+        in_a_round = sum(each.cost_per_round for each in missing)
         yield (
             f"Having {found.needed} outcomes of each slice takes {outcomes:,} more, which cost at "
-            f"most {amount(cost)}."
+            f"most {amount(cost)}, and at most {amount(in_a_round)} in a round."
             if outcomes
             else "Their pending outcomes are enough to learn about them."
         )

@@ -388,7 +388,9 @@ def _unknown(audited: Audited) -> Section:
             )
             if one.unknown
             else "–",
-            "Rounds": f"{one.rounds:,}" if one.unknown else "–",
+            "Rounds": (f"{one.rounds:,}", f"at most {amount(one.cost_per_round, currency)} each")
+            if one.unknown
+            else "–",
         }
         for one in found.slices
     ]

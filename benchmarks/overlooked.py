@@ -1,0 +1,145 @@
+"""Measure what becomes of a group that the past never accepted, and of the rule that finds it.
+
+``FAIRCHANCE_DATA=… python -m benchmarks overlooked [--part …] [--data …] [--seeds …]``. Its parts:
+``left-out`` (the share of the rejected that the rule leaves out if nobody was excluded; at most 1 %
+may be), ``certified`` and ``plain`` (late true positive rates of an excluded group, whose column is
+a feature, and of the others, with and without the rule on the same seeds, and what the rule earns;
+also with one accepted applicant of the group).
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from unittest.mock import patch
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from benchmarks.certified import (
+    ALPHA,
+    DATA,
+    EXCLUDED,
+    GAIN,
+    LATE,
+    LOSS,
+    ROUNDS,
+    Everybody,
+    everybody,
+    play,
+    select,
+)
+from fairchance import FdrBudget, PartialFeedbackClassifier, Revenue
+from fairchance.errors import LearningWarning
+from fairchance.learners import overlooked
+from fairchance.learners.overlooked import Overlooked
+from fairchance.people.columns import TableColumns
+
+SEED = 47_000
+HISTORIES = (1_300, 5_000)  # applicants of a history in which nobody was excluded
+PASTS = ("excluded-group", "excluded-but-one")
+Result = tuple[float, float, float, int]  # TPR of the group and of the others, earned, broken
+
+
+def left_out(name: str, n: int, seed: int) -> float:
+    """Return the share of the rejected with an overlooked value if nobody was excluded."""
+    people, rng = everybody(name), np.random.default_rng(seed)
+    X = TableColumns.of(people.X).codes(people.X)
+    rows = rng.permutation(len(people))[:n]
+    accepted = select(name, people, rows, "outcome", rng)
+    rejected = X[rows][~accepted]
+    return float(Overlooked.of(X[rows][accepted], rejected).among(rejected).mean())
+
+
+def print_left_out(name: str, n_seeds: int) -> None:
+    """Print the mean and the largest share."""
+    for n in HISTORIES:
+        shares = [left_out(name, n, SEED + i) for i in range(n_seeds)]
+        print(
+            f"{name}, history of {n:,} without exclusion: {np.mean(shares):.2%} of the rejected "
+            f"left out, at most {max(shares):.2%} ({n_seeds} seeds)",
+            flush=True,
+        )
+
+
+def certified(name: str, past: str, seed: int) -> Result:
+    """Return the late rates of the certified method, judged on all applicants."""
+    row = play(name, seed, kind=past)
+    late = row["tpr_by_group"][LATE - 1 :]
+    others = next(group for group in late[0] if group != EXCLUDED[name])
+    n_broken = sum(c and fdr > ALPHA for c, fdr in zip(row["certified"], row["fdr"], strict=True))
+    rates = (float(np.mean([tpr[group] for tpr in late])) for group in (EXCLUDED[name], others))
+    return *rates, float(np.mean(row["earned"])), n_broken
+
+
+def plain(name: str, past: str, seed: int) -> Result:
+    """Return the late rates of Algorithm 1, judged on the applicants of its rounds."""
+    people, rng = everybody(name), np.random.default_rng(seed)
+    rows, *rounds = np.array_split(rng.permutation(len(people)), ROUNDS + 1)
+    accepted = select(name, people, rows, past, rng)
+    method = PartialFeedbackClassifier(Revenue(GAIN, LOSS), FdrBudget(ALPHA), random_state=seed)
+    method.fit(people.X.iloc[rows], people.good[rows], accepted=accepted)
+    decided = [_decided(method, people, batch) for batch in rounds]
+    taken, late = np.concatenate(decided), np.concatenate(decided[LATE - 1 :])
+    good, mine = people.good == 1, people.group == EXCLUDED[name]
+    late_rows = np.concatenate(rounds[LATE - 1 :])
+    rates = (float(late[(good & who)[late_rows]].mean()) for who in (mine, ~mine))
+    worth = np.where(good[np.concatenate(rounds)], GAIN, -LOSS)
+    return *rates, float(np.mean(worth * taken)), 0
+
+
+def _decided(
+    method: PartialFeedbackClassifier, people: Everybody, rows: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Decide a batch, tell its outcomes, and return who was accepted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningWarning)
+        batch = method.decide(people.X.iloc[rows])
+        method.observe(batch.ids[batch.accepted], people.good[rows][batch.accepted])
+    return batch.accepted
+
+
+def print_method(name: str, method: str, n_seeds: int) -> None:
+    """Print rates with and without the rule, and the paired difference in what they earn."""
+    run = {"certified": certified, "plain": plain}[method]
+    for past in PASTS:
+        seeds = range(SEED, SEED + n_seeds)
+        ours = np.array([run(name, past, seed) for seed in seeds])
+        with patch.object(overlooked, "_SURPRISE", 1e-300):
+            without = np.array([run(name, past, seed) for seed in seeds])
+        difference = ours[:, 2] - without[:, 2]
+        error = difference.std(ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else np.nan
+        p = student.cdf(difference.mean() / error, n_seeds - 1)
+        ratio = ours[:, 0] / ours[:, 1]
+        print(
+            f"{name}, {method}, {past}: late TPR of {EXCLUDED[name]} {ours[:, 0].mean():.3f} "
+            f"(without the rule {without[:, 0].mean():.3f}), of the others {ours[:, 1].mean():.3f} "
+            f"({without[:, 1].mean():.3f}); ratio {ratio.mean():.3f}, least {ratio.min():.3f}; "
+            f"earned per applicant over all rounds {ours[:, 2].mean():.2f} "
+            f"({without[:, 2].mean():.2f}), difference {difference.mean():+.2f} ± {error:.2f} "
+            f"(probability of one so low {p:.2f}); certified rounds above α "
+            f"{ours[:, 3].sum():.0f}; {n_seeds} seeds",
+            flush=True,
+        )
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure the parts that are asked for, by default all of them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks overlooked", description=__doc__)
+    parts = ("left-out", "certified", "plain")
+    parser.add_argument("--part", nargs="*", choices=parts, default=list(parts))
+    parser.add_argument("--data", nargs="*", choices=DATA)
+    parser.add_argument("--seeds", type=int, default=5)
+    options = parser.parse_args(arguments)
+    for part in options.part:
+        if part == "left-out":
+            for name in options.data or DATA:
+                print_left_out(name, 4 * options.seeds)
+        else:
+            for name in options.data or ("california", "three-states"):
+                print_method(name, part, options.seeds)
+
+
+if __name__ == "__main__":
+    main()
