@@ -36,7 +36,7 @@ from fairchance.learners import overlooked
 from fairchance.learners.overlooked import Overlooked
 from fairchance.people.columns import TableColumns
 
-SEED = 47_000
+SEED = 57_000  # not used during development, for which seeds from 17,000, 27,000 and 47,000 were
 HISTORIES = (1_300, 5_000)  # applicants of a history in which nobody was excluded
 PASTS = ("excluded-group", "excluded-but-one")
 Result = tuple[float, float, float, int]  # TPR of the group and of the others, earned, broken
@@ -52,10 +52,10 @@ def left_out(name: str, n: int, seed: int) -> float:
     return float(Overlooked.of(X[rows][accepted], rejected).among(rejected).mean())
 
 
-def print_left_out(name: str, n_seeds: int) -> None:
+def print_left_out(name: str, first: int, n_seeds: int) -> None:
     """Print the mean and the largest share."""
     for n in HISTORIES:
-        shares = [left_out(name, n, SEED + i) for i in range(n_seeds)]
+        shares = [left_out(name, n, first + i) for i in range(n_seeds)]
         print(
             f"{name}, history of {n:,} without exclusion: {np.mean(shares):.2%} of the rejected "
             f"left out, at most {max(shares):.2%} ({n_seeds} seeds)",
@@ -100,22 +100,23 @@ def _decided(
     return batch.accepted
 
 
-def print_method(name: str, method: str, n_seeds: int) -> None:
+def print_method(name: str, method: str, first: int, n_seeds: int) -> None:
     """Print rates with and without the rule, and the paired difference in what they earn."""
     run = {"certified": certified, "plain": plain}[method]
     for past in PASTS:
-        seeds = range(SEED, SEED + n_seeds)
+        seeds = range(first, first + n_seeds)
         ours = np.array([run(name, past, seed) for seed in seeds])
         with patch.object(overlooked, "_SURPRISE", 1e-300):
             without = np.array([run(name, past, seed) for seed in seeds])
         difference = ours[:, 2] - without[:, 2]
         error = difference.std(ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else np.nan
         p = student.cdf(difference.mean() / error, n_seeds - 1)
-        ratio = ours[:, 0] / ours[:, 1]
+        ratio = ours[:, 0].mean() / ours[:, 1].mean()
+        runs = [mine / others for mine, others, *_ in ours if others > 0]  # Algorithm 1 may stop
         print(
             f"{name}, {method}, {past}: late TPR of {EXCLUDED[name]} {ours[:, 0].mean():.3f} "
             f"(without the rule {without[:, 0].mean():.3f}), of the others {ours[:, 1].mean():.3f} "
-            f"({without[:, 1].mean():.3f}); ratio {ratio.mean():.3f}, least {ratio.min():.3f}; "
+            f"({without[:, 1].mean():.3f}); ratio {ratio:.3f}, least of a run {min(runs):.3f}; "
             f"earned per applicant over all rounds {ours[:, 2].mean():.2f} "
             f"({without[:, 2].mean():.2f}), difference {difference.mean():+.2f} ± {error:.2f} "
             f"(probability of one so low {p:.2f}); certified rounds above α "
@@ -131,14 +132,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--part", nargs="*", choices=parts, default=list(parts))
     parser.add_argument("--data", nargs="*", choices=DATA)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=SEED)
     options = parser.parse_args(arguments)
     for part in options.part:
         if part == "left-out":
             for name in options.data or DATA:
-                print_left_out(name, 4 * options.seeds)
+                print_left_out(name, options.first_seed, 4 * options.seeds)
         else:
             for name in options.data or ("california", "three-states"):
-                print_method(name, part, options.seeds)
+                print_method(name, part, options.first_seed, options.seeds)
 
 
 if __name__ == "__main__":
