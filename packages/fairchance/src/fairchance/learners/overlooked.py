@@ -14,12 +14,13 @@ outcome accepts few applicants with a value that is mostly bad. And since a colu
 values, of which some have few acceptances by chance, rare values need more surprise.
 
 Columns are looked at one by one, and a missing value is a value. Numbers are values as well, not
-regions: of the youngest applicants a strict past may rightly have accepted hardly any.
+regions: of the youngest applicants a strict past may rightly have accepted hardly any. So a number
+is not overlooked if the next smaller or larger one is: that past has cut on the column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,7 +74,9 @@ class OverlookedValue:
         return np.asarray(np.isnan(x) if np.isnan(self.value) else x == self.value)
 
 
-def find_overlooked(accepted: NDArray[Any], rejected: NDArray[Any]) -> tuple[OverlookedValue, ...]:
+def find_overlooked(
+    accepted: NDArray[Any], rejected: NDArray[Any], categorical: Collection[int] = ()
+) -> tuple[OverlookedValue, ...]:
     """Return the values that the past overlooked, the least likely first.
 
     Together they have at most half of the rejected: a value that would add more is not taken.
@@ -82,6 +85,8 @@ def find_overlooked(accepted: NDArray[Any], rejected: NDArray[Any]) -> tuple[Ove
     ----------
     accepted, rejected
         Features of the applicants that the past accepted and rejected.
+    categorical
+        Positions of columns whose values have no order.
 
     Examples
     --------
@@ -102,7 +107,12 @@ def find_overlooked(accepted: NDArray[Any], rejected: NDArray[Any]) -> tuple[Ove
         k = np.bincount(at[:n_accepted], minlength=values.size)
         likely = binom.logcdf(k, n, _TESTED * rate)
         surprising = likely < np.log(_SURPRISE * n / x.size)
-        for i in np.flatnonzero(surprising & (k < _RATE * rate * n)).tolist():
+        few = surprising & (k < _RATE * rate * n)
+        if column not in categorical:
+            numbers = few & ~np.isnan(values)
+            few[1:] &= ~numbers[:-1] | np.isnan(values[1:])
+            few[:-1] &= ~numbers[1:]
+        for i in np.flatnonzero(few).tolist():
             others = np.where(np.arange(k.size) == i, 0, k)
             commonest = values[others == others.max()]
             read_as = float(commonest[commonest.size // 2])
@@ -163,11 +173,16 @@ class Overlooked:
     names: tuple[tuple[str, str | float | None], ...] = ()
 
     @staticmethod
-    def of(accepted: Any, rejected: Any, name: NameValue | None = None) -> Overlooked:
+    def of(
+        accepted: Any,
+        rejected: Any,
+        name: NameValue | None = None,
+        categorical: Collection[int] = (),
+    ) -> Overlooked:
         """Return what a past overlooked, all of it unread; nothing if features are no array."""
         if not isinstance(accepted, np.ndarray):
             return Overlooked()
-        values = find_overlooked(accepted, rejected)
+        values = find_overlooked(accepted, rejected, categorical)
         names = [
             (f"x{v.column}", v.value) if name is None else name(v.column, v.value) for v in values
         ]

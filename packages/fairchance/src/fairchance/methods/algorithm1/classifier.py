@@ -379,6 +379,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
             subset(history.X, history.accepted),
             subset(history.X, ~history.accepted),
             self._intake.name_value,
+            self._intake.categorical,
         )
         self._past = read_past_policy(
             past_policy,

@@ -28,6 +28,7 @@ from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError, LearningWarning
 from fairchance.learners.ensemble import SelectionAwareEnsemble
+from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.past_selection import PastReading, read_past
 from fairchance.learners.wrap import check_keeps_nobody
 from fairchance.methods.certified.engine import ChosenPolicy, Engine, Reference
@@ -494,7 +495,10 @@ class CertifiedClassifier(DecidingClassifier):
         asks = self.learner is None and self.past_selection == "automatic"
         if not asks or not len(past.rejected_X):
             return None
-        return read_past(past.X, past.outcome, past.rejected_X, self._intake.categorical)
+        # A past that overlooked a value has not selected the others by it.
+        overlooked = Overlooked.of(past.X, past.rejected_X, None, self._intake.categorical)
+        rejected = past.rejected_X[~overlooked.among(past.rejected_X)]
+        return read_past(past.X, past.outcome, rejected, self._intake.categorical)
 
     def _default_learner(self) -> SelectionAwareEnsemble:
         said = "unknown" if self.past_selection == "automatic" else self.past_selection
@@ -1080,6 +1084,7 @@ class CertifiedClassifier(DecidingClassifier):
             n_groups=self._intake.n_groups,
             expansion=self._intake.expansion,
             name_value=self._intake.name_value,
+            categorical=self._intake.categorical,
         )
 
     def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:

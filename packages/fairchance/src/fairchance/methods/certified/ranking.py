@@ -221,6 +221,7 @@ def learn_ranking(
     n_groups: int,
     expansion: Expansion | None = None,
     name_value: NameValue | None = None,
+    categorical: tuple[int, ...] = (),
 ) -> tuple[Likelihood | None, tuple[Note, ...]]:
     """Return a model that ranks applicants, and what its fit warned of.
 
@@ -230,9 +231,14 @@ def learn_ranking(
     ``X`` are our own accepted applicants with known outcomes. If the learner's ``fit`` takes
     ``rejected`` or ``from_history``, it gets the features of the history's rejected applicants, or
     which rows are of the history. Applicants with values that the past overlooked are left out of
-    the rejected (``learners/overlooked.py``); ``name_value`` names these values in a note.
+    the rejected (``learners/overlooked.py``); ``name_value`` names these values in a note,
+    and ``categorical`` are the positions of categories.
     """
-    overlooked = Overlooked.of(past.X, past.rejected_X, name_value).after(X, outcome)
+    if isinstance(learner, SelectionAwareEnsemble) and learner.past_selection == "features":
+        overlooked = Overlooked()  # no rejection teaches anything then
+    else:
+        overlooked = Overlooked.of(past.X, past.rejected_X, name_value, categorical)
+        overlooked = overlooked.after(X, outcome)
     rejected = past.rejected_X[~overlooked.among(past.rejected_X)]
     together = np.concatenate([past.outcome, outcome])
     known = np.unique(together).tolist()
