@@ -45,6 +45,7 @@ _LIGHTS_OF_NOTES = {
     "incumbent_rejected": "red",
     "handover_waits": "amber",
     "patience_short": "amber",
+    "none_in_sight": "amber",
 }
 TINY = 1e-4  # a chance that hardly any batch turns into an acceptance
 

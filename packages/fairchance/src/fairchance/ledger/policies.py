@@ -157,12 +157,12 @@ def _rungs(classifier: CertifiedClassifier) -> list[PolicyFact]:
         for name, rung in zip(names, deployed, strict=True)
     ]
     listed = [
-        {"ladder": name, "rung": rung.rung, "certified": rung.certified}
+        {"ladder": name, "rung": rung.rung, "scale": rung.scale, "certified": rung.certified}
         for name, rung in zip(names, deployed, strict=True)
     ]
     key = " ".join(
-        f"{choice['ladder']}:{choice['rung']}{'+' if choice['certified'] else ''}"
-        for choice in listed
+        f"{one['ladder']}:{one['rung']}:{one['scale']:g}{'+' if one['certified'] else ''}"
+        for one in listed
     )
     return [*facts, PolicyFact(f"rungs {key}", {"what": "rungs", "choices": listed})]
 

@@ -139,6 +139,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         "floor": NUMBER,
         "shock": NUMBER,
         "per_person": WHOLE,
+        "exploration_price": NUMBER,
         "patience": PlainValue(
             f"a whole number or {_NEVER!r}", lambda value: value == _NEVER or WHOLE.fits(value)
         ),

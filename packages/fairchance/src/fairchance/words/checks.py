@@ -52,6 +52,8 @@ _TO_DO_OF_NOTES = {
     "incumbent_rejected": "stop relying on today's policy, and find out why it fails",
     "handover_waits": "hand over to the certified policy (fairchance handover)",
     "patience_short": "start a program with a longer patience",
+    "none_in_sight": "stop, find features that tell good from bad, or start a program with a "
+    "larger α",
 }
 _SHOWN = 3  # columns of a batch in a sentence
 
@@ -530,6 +532,7 @@ WORDS: dict[str, Callable[[Check], CheckWords]] = {
     "shadow": _by_lender,
     "incumbent": _by_lender,
     "incumbent_rejected": _process,
+    "none_in_sight": _process,
     "handover_waits": _process,
     "patience_short": _process,
     "paused": lambda _: CheckWords(

@@ -114,6 +114,23 @@ def _barred(facts: Mapping[str, Any]) -> str:
     )
 
 
+def _none_in_sight(facts: Mapping[str, Any]) -> str:
+    confidence = percent(facts["confidence"])
+    why = "neither the model nor the outcomes so far see one, which is no proof"
+    if facts["proved"]:
+        reach = f"{percent(facts['from'])} to {percent(facts['to'])}"
+        why = f"with confidence {confidence}, no policy that accepts the best {reach} keeps it"
+    ends = f"{percent(facts['low'])} to {percent(facts['high'])} (each with {confidence})"
+    if facts["high"] == 1:
+        ends = f"at least {percent(facts['low'])} (with {confidence})"
+    ends = "not known yet" if (facts["low"], facts["high"]) == (0, 1) else ends
+    return (
+        f"No policy that keeps α = {percent(facts['alpha'])} is in sight: {why}; the smallest α "
+        f"that looks possible is {ends}. Exploration is kept within exploration_price, until a new "
+        f"ranking or other outcomes give hope."
+    )
+
+
 def _missed(facts: Mapping[str, Any]) -> str:
     missed, whose = [], " of a group" if facts["per_group"] else ""
     if "selection_rate" in facts:
@@ -194,6 +211,7 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "past_read": _past_read,
     "overlooked": _overlooked,
+    "none_in_sight": _none_in_sight,
     "rests_on_history": (
         "The certificate rests on the history too: it assumes that the history holds every "
         "applicant of its time, and that they come from the same population."

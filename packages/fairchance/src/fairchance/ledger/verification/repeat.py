@@ -206,7 +206,11 @@ class StoredPolicies:
             case "rungs":
                 self._made[entry.number] = [
                     ChosenPolicy(
-                        self._ladders[made["ladder"]], made["rung"], made["certified"], np.nan
+                        self._ladders[made["ladder"]],
+                        made["rung"],
+                        made["certified"],
+                        np.nan,
+                        scale=made["scale"],
                     )
                     for made in says["choices"]
                 ]

@@ -78,8 +78,8 @@ class DeployedRung:
 
     Attributes
     ----------
-    ladder, rung
-        The frozen ranking with its policies, and which of them.
+    ladder, rung, scale
+        The frozen ranking with its policies, which of them, and the part of its acceptances.
     certified
         Whether it carried a promise.
     record
@@ -95,6 +95,7 @@ class DeployedRung:
 
     ladder: Ladder
     rung: int
+    scale: float
     certified: bool
     record: CertifiedRound
     restarts: int
@@ -249,6 +250,13 @@ class CertifiedClassifier(DecidingClassifier):
     shock
         σ of a shock that the share of bad outcomes of all applicants of a round may have in common,
         such as .02 for two points; certificates allow for it. 0 means none.
+    exploration_price
+        What the bad applicants that a pilot accepts may cost in a round, in the utility's money,
+        once no policy that keeps α is in sight: neither the model nor outcomes see one, or outcomes
+        prove that the ranking has none. Such a pilot accepts a random part of the applicants that
+        the smallest policy would accept; 0 accepts nobody, until a new ranking gives hope. Beside
+        the lender's own policy it is the price of the applicants that are explored. A lower price
+        buys fewer outcomes, and so later rankings. None means one bad applicant in 200 applicants.
     strategy
         How that chance is spread over applicants: any strategy of Algorithm 1, or a function of
         (X, score, group). It is frozen with each ladder. None means the same chance for all. Limits
@@ -335,6 +343,7 @@ class CertifiedClassifier(DecidingClassifier):
         evidence: Literal["rounds", "history"] = "rounds",
         per_person: int = 5,
         shock: float = 0.0,
+        exploration_price: float | None = None,
         strategy: Any = None,
         maturity: int = 0,
         patience: int | None = None,
@@ -361,6 +370,7 @@ class CertifiedClassifier(DecidingClassifier):
         self.evidence = evidence
         self.per_person = per_person
         self.shock = shock
+        self.exploration_price = exploration_price
         self.strategy = strategy
         self.maturity = maturity
         self.patience = patience
@@ -591,7 +601,7 @@ class CertifiedClassifier(DecidingClassifier):
             )
             at = at if again is None else again.without_further(at, rows)
             positions.append(at)
-            pi[rows] = ladder.policy(at, choice.rung)
+            pi[rows] = choice.policy(at)
             sure[rows] = choice.sure(at)
             threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], group)
         batch = self._intake.compare_certain(
@@ -890,13 +900,13 @@ class CertifiedClassifier(DecidingClassifier):
         total = np.zeros(len(group))
         for z in range(len(self._engines)):
             rows = self._rows_of(group, z)
-            counts: defaultdict[Ladder, Counter[int]] = defaultdict(Counter)
+            counts: defaultdict[Ladder, Counter[tuple[int, float]]] = defaultdict(Counter)
             for n, choices in self._policies:
-                counts[choices[z].ladder][choices[z].rung] += n
+                counts[choices[z].ladder][choices[z].rung, choices[z].scale] += n
             for ladder, n_by_rung in counts.items():  # a model may be slow, so it scores once
                 at = ladder.locate(features[rows], group[rows])
-                for rung, n in n_by_rung.items():
-                    total[rows] += n * ladder.policy(at, rung)
+                for (rung, scale), n in n_by_rung.items():
+                    total[rows] += n * scale * ladder.policy(at, rung)
         return np.minimum(total / sum(n for n, _ in self._policies), 1.0)
 
     def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
@@ -965,6 +975,7 @@ class CertifiedClassifier(DecidingClassifier):
             DeployedRung(
                 choice.ladder,
                 choice.rung,
+                choice.scale,
                 choice.certified,
                 record,
                 engine.stage.restarts,

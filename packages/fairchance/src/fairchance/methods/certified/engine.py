@@ -20,6 +20,7 @@ from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy
 from fairchance.methods.algorithm1.exploration import barred_note
 from fairchance.methods.certified.evidence import (
+    MIRROR_CAP,
     RATIO_CAPS,
     Dependence,
     DriftMonitor,
@@ -40,7 +41,10 @@ from fairchance.methods.certified.pilot import (
     BesidePilot,
     Pilot,
     RungEstimates,
+    allowed_bad,
     expected_bad,
+    looks_hopeless,
+    outlook_of,
 )
 from fairchance.methods.certified.ranking import Groups, PastApplicants, Ranking
 from fairchance.methods.certified.rules import Rules
@@ -88,6 +92,9 @@ class ChosenPolicy:
         Whether it is certified.
     estimated_fdr
         Its estimated FDR.
+    scale
+        The part of the rung's acceptances that a pilot makes; below 1 only without a certificate,
+        and only without the lender's own decisions.
     pilot_share
         The share of the pilot once this policy is deployed; None if it is not a pilot.
     ramp
@@ -103,6 +110,7 @@ class ChosenPolicy:
     estimated_fdr: float
     pilot_share: float | None = None
     ramp: float = 1.0
+    scale: float = 1.0
     notes: tuple[Note, ...] = ()
 
     @property
@@ -126,9 +134,13 @@ class ChosenPolicy:
         """Whether what is done depends on the lender's own decision."""
         return self.ladder.union or self.ramp < 1
 
+    def policy(self, at: Positions) -> Floats:
+        """Return π of applicants at these positions on the ladder."""
+        return self.scale * self.ladder.policy(at, self.rung)
+
     def probability(self, at: Positions) -> Floats:
         """Return p = (1 − r)·d + r·π for applicants at these positions on the ladder."""
-        pi = self.ladder.policy(at, self.rung)
+        pi = self.policy(at)
         if self.ramp == 1:
             return pi
         return (1 - self.ramp) * at.accepted_by_lender + self.ramp * pi
@@ -136,22 +148,21 @@ class ChosenPolicy:
     def sure(self, at: Positions) -> NDArray[np.bool_]:
         """Return which applicants it accepts by their score or by the lender's decision."""
         inside = at.rank <= self.ladder.grid[self.rung]
-        if self.kind == "incumbent":
+        if self.kind == "incumbent" or self.scale < 1:
             inside = np.zeros(at.rank.size, np.bool_)  # a rank may be 0
         return np.asarray(inside | at.accepted_by_lender if self.uses_incumbent else inside)
 
     def ratio_of_incumbent(self) -> float:
-        """Return a bound on w + rem of the lender's own policy, for the smallest cap."""
+        """Return a bound on w + rem of the lender's own policy, for ``MirrorTest``."""
         if self.ladder.union or self.ramp == 0:
             return 1.0  # accepted for sure
-        cap = RATIO_CAPS[0]
         least = 1 - self.ramp
-        return 1 / least if least * cap >= 1 else cap + 1
+        return 1 / least if least * MIRROR_CAP >= 1 else MIRROR_CAP + 1
 
     def ratio_bounds(self, ladder: Ladder) -> Floats:
         """Return a bound on w + rem per cap and rung of a ladder, if this policy is deployed."""
-        if ladder is self.ladder:
-            return ladder.ratio_bounds(self.rung, self.ramp)
+        if ladder is self.ladder and self.scale > 0:
+            return ladder.ratio_bounds(self.rung, self.ramp * self.scale)
         contained = self.kind == "union" and ladder.ranking is self.ladder.ranking
         if contained and not ladder.union and ladder.tau <= self.ladder.tau:
             # The union's edge is at least as soft, so that p ≥ r·π for the same rung.
@@ -588,6 +599,7 @@ class Engine:
         growth = None
         if known is not None:
             growth = self._expected_growth(kinds[0], kinds[1], reference, *known)
+        kinds[0].outlook = outlook_of(kinds[0], self.largest_batch, rules.noise)
         for ladder in kinds:
             self._begin_tests(ladder, growth)
         stage.freezes.append((t, self.learnable_rows().size))
@@ -800,7 +812,8 @@ class Engine:
         # A mixture of two policies that keep α keeps it.
         of_lender = self.incumbent_certified and not rejected
         certified = policy.certified and (ramp == 1 or of_lender)
-        return replace(policy, certified=certified, ramp=ramp, notes=tuple(notes))
+        said = (*policy.notes, *notes)
+        return replace(policy, certified=certified, ramp=ramp, notes=said)
 
     def _best_certified(
         self, *, beside: bool, own: bool = True
@@ -839,7 +852,7 @@ class Engine:
     def incumbent_rejected(self) -> bool:
         """Whether outcomes show, with confidence 1 − δ, that the lender's policy breaks α."""
         mirror = self.stage.mirror
-        return mirror is not None and mirror.log_wealth() >= -np.log(self.rules.delta)
+        return mirror is not None and bool(mirror.best.min() >= -np.log(self.rules.delta))
 
     @property
     def _frozen_rows(self) -> list[LadderRows]:
@@ -852,34 +865,68 @@ class Engine:
         fdr = self.estimates.mistakes(unions[-1], 0)[0] if unions else float("nan")
         return None if np.isnan(fdr) else fdr
 
-    def choose_pilot(self) -> ChosenPolicy:
+    def choose_pilot(self, *, beside: bool = False) -> ChosenPolicy:
         """Return the pilot on the newest ladder that does not use the lender's decisions."""
         ladder_rows = [rows for rows in self._frozen_rows if not rows.ladder.union][-1]
         pilot, estimates = self.stage.pilot, self.estimates
         if pilot is None:
             raise AssertionError("a pilot starts when the first ladder is frozen")
         rung, share = pilot.rung(ladder_rows, estimates)
+        ladder, scale, notes = ladder_rows.ladder, 1.0, self._none_in_sight()
+        if notes and ladder.outlook is not None and not beside:
+            rung = int(ladder.outlook.rungs[0])
+            scale = self._affordable(ladder_rows, rung)
         fdr = estimates.mistakes(ladder_rows, rung)[0]
-        return ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share)
+        return ChosenPolicy(ladder, rung, False, fdr, share, scale=scale, notes=notes)
+
+    def _none_in_sight(self) -> tuple[Note, ...]:
+        """Say that no policy at α is in sight on the newest ranking; nothing if one may be."""
+        ladder_rows = [rows for rows in self._frozen_rows if not rows.ladder.union][-1]
+        ladder, delta = ladder_rows.ladder, self.rules.delta
+        if ladder.outlook is None:
+            return ()
+        proved = ladder.outlook.none_keeps(delta)
+        if not (proved or looks_hopeless(ladder_rows, self.estimates)):
+            return ()
+        low, high = ladder.outlook.interval(delta)
+        first, *_ = shares = ladder.grid[ladder.outlook.rungs]
+        last = shares[ladder.outlook.broken(delta) - 1] if proved else first
+        facts = {"alpha": self.rules.alpha, "confidence": 1 - delta, "proved": proved}
+        facts |= {"low": low, "high": high, "from": float(first), "to": float(last)}
+        return (Note("none_in_sight", facts),)
+
+    def _affordable(self, ladder_rows: LadderRows, rung: int) -> float:
+        """Return the part of a rung's acceptances that exploration may cost in a round."""
+        ladder, estimates, n = ladder_rows.ladder, self.estimates, self.largest_batch
+        q, tau = float(ladder.grid[rung]), ladder.tau
+        n_accepted = n * (q + tau * (1 - np.exp(-(1 - q) / tau)))  # ranks are uniform
+        expected = float(ladder.ranking.mean_bad[min(99, int(100 * (q + tau)))])
+        risk = np.nanmax([expected, self.rules.alpha, estimates.mistakes(ladder_rows, rung)[0]])
+        most = allowed_bad(self.rules.exploration_price, n, self.rules.utility)
+        return float(np.floor(1000 * min(1.0, most / (n_accepted * risk))) / 1000)
 
     def _choose_beside(self) -> tuple[float, ChosenPolicy]:
         """Return the pilot beside the lender's own policy, and what it seems to earn."""
         stage, estimates, last = self.stage, self.estimates, self.last_batch
         unions = [rows for rows in self._frozen_rows if rows.ladder.union]
         if not unions or last is None:  # the lender began to decide after the last freeze
-            return -np.inf, self.choose_pilot()
+            return -np.inf, self.choose_pilot(beside=True)
         ladder_rows = unions[-1]
         at = last.locate(self.ladders)[self.ladders.index(ladder_rows.ladder)]
         rejected = ~at.accepted_by_lender
         if rejected.mean() > 1 - _HARDLY_ANY:
-            return -np.inf, self.choose_pilot()
+            return -np.inf, self.choose_pilot(beside=True)
         if stage.beside is None:
             stage.beside = BesidePilot.start(ladder_rows.ladder, at, None, self.rules.utility)
         reach = ladder_rows.ladder.policies(at[rejected]).sum(axis=0) / rejected.size
         utility, alpha = self.rules.utility, self.rules.alpha
         rung, share = stage.beside.rung(ladder_rows, reach, estimates, utility, alpha)
+        notes = self._none_in_sight()
+        if notes:
+            most = allowed_bad(self.rules.exploration_price, self.largest_batch, utility)
+            rung = min(rung, stage.beside.at_most(most, self.largest_batch, reach)[0])
         fdr = estimates.mistakes(ladder_rows, rung)[0]
-        policy = ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share)
+        policy = ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share, notes=notes)
         if estimates.settled.size < ENOUGH and not np.isnan(self.past_worth):
             return self.past_worth, policy
         return float(self._worth(ladder_rows)[rung]), policy
@@ -1028,11 +1075,11 @@ class Engine:
 
         ``located`` has positions of the rows, by the ids of ladders.
         """
-        n_people: Counter[tuple[int, int, float]] = Counter()
+        n_people: Counter[tuple[int, int, float, float]] = Counter()
         policies = {}
         for settled in self.settled:  # many rounds share a policy, which is evaluated once
             policy = settled.policy
-            key = id(policy.ladder), policy.rung, policy.ramp
+            key = id(policy.ladder), policy.rung, policy.ramp, policy.scale
             n_people[key] += settled.n_people
             policies[key] = policy
         total = np.zeros(n_rows)
@@ -1157,9 +1204,20 @@ class Engine:
                 dependence=depend,
             )
         bad[accepted] = self.rules.noise.badness(outcome != 1)
+        known = np.full(accepted.size, NEVER, np.int8)
+        known[accepted] = outcome
         for bet in waiting.bets:
             if bet.positions is None:  # no bets
                 continue
+            if not policy.certified:
+                bet.ladder.look(
+                    bet.positions,
+                    waiting.p,
+                    counted,
+                    known,
+                    ratio_bounds=policy.ratio_bounds(bet.ladder),
+                    dependence=depend,
+                )
             bet.ladder.test(
                 bet.positions,
                 waiting.p,

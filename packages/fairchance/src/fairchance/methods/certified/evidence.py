@@ -38,6 +38,7 @@ p = (1 − r)·d + r·π(x, d), r being the ramp; p is the logged probability, a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,10 +50,12 @@ from fairchance.errors import InputError
 
 __all__ = [
     "BETS",
+    "MIRROR_CAP",
     "RATIO_CAPS",
     "Dependence",
     "DriftMonitor",
     "MirrorTest",
+    "Outlook",
     "Wealth",
     "by_person",
     "ladder_grid",
@@ -68,6 +71,8 @@ Floats = NDArray[np.float64]
 # Each bet is the best one if the true FDR is below α by this share of α.
 BETS = (0.05, 0.13, 0.30, 0.68)
 RATIO_CAPS = (4.0, 8.0)  # W, smallest first; each bet is made with each of them
+# W of ``MirrorTest``, which loses no more than α per unit of weight.
+MIRROR_CAP = RATIO_CAPS[-1]
 _SMALL_BETS = (1 / 4, 1 / 16)  # of each bet, for gamblers who allow for shocks
 _LARGEST_LOSS = 0.95  # of the wealth, from one applicant
 _FACTORS = 16  # applicants whose factors are multiplied before a logarithm, far from any underflow
@@ -257,47 +262,70 @@ class Dependence:
     def __getitem__(self, rows: Any) -> Dependence:
         return self if self.persons is None else replace(self, persons=self.persons[rows])
 
-    def growth(self, z: Floats, bets: Floats, mass: float) -> Floats:
-        """Return the growth of log wealth in a round, for bets on one policy.
+    def growth(self, z: Floats, bets: Floats, mass: Floats | float) -> Floats:
+        """Return the growth of log wealth in a round, for each bet (axis 0) and policy (axis 1).
 
-        ``mass`` is the number of applicants that the policy is expected to accept.
+        ``mass`` is the number of applicants that each policy is expected to accept.
         """
         if self.persons is not None:
             order = np.argsort(self.persons, kind="stable")
             z, bets = by_person(z[order], self.persons[order]), bets / self.per_person
-        growth = log_growth(z, bets[:, None])[:, 0]
-        return np.asarray(growth - 0.5 * (bets * mass * self.shock) ** 2)
+        return np.asarray(log_growth(z, bets) - 0.5 * (bets * mass * self.shock) ** 2)
 
 
 _DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
+_STEPS, _LARGEST_BOUND = 3, 4  # an outlook's bounds: steps up to α, and the largest over α
 
 
 @saved
 class MirrorTest:
-    """Evidence that a fixed policy π breaks α, with the bets of ``Wealth`` turned round.
+    """Evidence that fixed policies π break a bound, with the bets of ``Wealth`` turned round.
 
     Z' = A·w·T·(1{bad} − α) − rem·α has E[Z'] ≤ E[π·T·(1{bad} − α)] ≤ 0 if FDR(π) ≤ α, because
     T·(1{bad} − α) ≥ −α. So wealth reaches 1/δ with probability at most δ then. Outcomes that are
     not known have to count as good.
 
+    **All of several policies.** "None of these policies keeps α" is wrong only if one of them does,
+    and then the wealth of that one would have to reach 1/δ, too. So every wealth is compared with
+    1/δ: δ is not divided among policies. In an order that is fixed, this holds for all beginnings
+    of the order at once, because each wrong one contains the first policy that keeps α.
+
+    **Several bounds.** A lower bound on the smallest FDR climbs from bound to bound and stops at
+    the first that some policy has not been shown to break. It is wrong only if it passes the first
+    bound that a policy keeps, which is one test.
+
+    **Some policy.** With good and bad exchanged and 1 − α for α, the wealth speaks for FDR(π) < α.
+    If no policy keeps α, the mean wealth of all is a supermartingale from 1: when it reaches 1/δ,
+    some policy keeps α, with confidence 1 − δ. So this end is simultaneous over policies.
+
     Parameters
     ----------
-    alpha
-        α.
+    bounds
+        α, or several bounds in their order.
+    n_policies
+        How many policies.
+
+    Attributes
+    ----------
+    best
+        Largest log of the gamblers' mean wealth so far, by bound and policy.
+    best_of_mean
+        The same for the mean over all policies, by bound.
 
     Examples
     --------
     >>> mirror, everyone = MirrorTest(0.15), np.ones(100)
     >>> for _ in range(3):
     ...     mirror.add(everyone, everyone, everyone > 0, np.arange(100) < 30, ratio_bound=1.0)
-    >>> bool(mirror.log_wealth() > np.log(20))
+    >>> bool(mirror.best.min() > np.log(20))
     True
     """
 
-    def __init__(self, alpha: float) -> None:
-        self.alpha = alpha
-        self._log = np.zeros(len(_DRIFT_BETS))
-        self._best = 0.0
+    def __init__(self, bounds: Floats | float, n_policies: int = 1) -> None:
+        self.bounds = np.atleast_1d(np.asarray(bounds, np.float64))
+        self._log = np.zeros((self.bounds.size, len(_DRIFT_BETS), n_policies))
+        self.best = np.zeros((self.bounds.size, n_policies))
+        self.best_of_mean = np.zeros(self.bounds.size)
 
     def add(
         self,
@@ -306,21 +334,133 @@ class MirrorTest:
         accepted: NDArray[np.bool_],
         bad: NDArray[Any],
         *,
-        ratio_bound: float,
+        ratio_bound: Floats | float,
         dependence: Dependence | None = None,
+        mass: Floats | None = None,
     ) -> None:
-        """Take in a round; ``accepted`` took the loan, ``ratio_bound`` bounds w + rem."""
-        policy, cap = pi[:, None], RATIO_CAPS[0]
-        z = weights(policy, p, accepted, cap) * (bad[:, None] - self.alpha)
-        z -= self.alpha * uncovered(policy, p, cap)
-        bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / (self.alpha * ratio_bound))
-        self._log = self._log + (dependence or Dependence()).growth(z, bets, float(pi.sum()))
-        mixed = float(np.logaddexp.reduce(self._log) - np.log(self._log.size))
-        self._best = max(self._best, mixed)
+        """Take in a round.
 
-    def log_wealth(self) -> float:
-        """Return the largest log of the gamblers' mean wealth so far."""
-        return self._best
+        Parameters
+        ----------
+        pi
+            Probabilities of acceptance under the policies, shape (applicants, policies).
+        p, accepted, bad
+            As for ``values``; ``accepted`` also took the loan.
+        ratio_bound
+            Bounds w + rem, per policy or for all; infinite for a policy without a bet, which is
+            chosen before the round.
+        dependence
+            How applicants depend on each other; None if they do not.
+        mass
+            A bound on the number of applicants that each policy is expected to accept; None means
+            the number in this round and four standard errors.
+        """
+        policies, depend = pi.reshape(len(pi), -1), dependence or Dependence()
+        if mass is None:
+            mass = policies.sum(axis=0) + 4 * policies.std(axis=0) * np.sqrt(len(pi))
+        weight = weights(policies, p, accepted, MIRROR_CAP)
+        rem = uncovered(policies, p, MIRROR_CAP)
+        rows = np.flatnonzero(weight.any(axis=1) | rem.any(axis=1))
+        weight, rem, depend = weight[rows], rem[rows], depend[rows]
+        for i, bound in enumerate(self.bounds):
+            z = weight * (bad[rows, None] - bound) - bound * rem
+            largest = _LARGEST_LOSS / (bound * np.atleast_1d(ratio_bound))
+            bets = np.minimum.outer(_DRIFT_BETS, largest)
+            bets = np.broadcast_to(bets, self._log.shape[1:])
+            self._log[i] += depend.growth(z, bets, mass)
+        n_bets, n_policies = self._log.shape[1:]
+        mixed = np.logaddexp.reduce(self._log, axis=1) - np.log(n_bets)
+        mean = np.logaddexp.reduce(mixed, axis=1) - np.log(n_policies)
+        self.best = np.maximum(self.best, mixed)
+        self.best_of_mean = np.maximum(self.best_of_mean, mean)
+
+
+@saved
+class Outlook:
+    """What outcomes say about the smallest FDR that the rungs of one ladder offer.
+
+    It asks about rungs from the least share q_min on, which has to be large enough for outcomes to
+    say something. Everything is fixed before the first round.
+
+    Parameters
+    ----------
+    rungs
+        The rungs from q_min on, narrowest first.
+    n_near
+        How many of them, the first ones, the smallest FDR is sought among.
+    alpha
+        α; bounds are multiples of α/3.
+    recorded
+        Returns the share of bad that is recorded if the true share is a bound.
+
+    Examples
+    --------
+    >>> outlook, everyone = Outlook(np.arange(1), 1, 0.15), np.ones((100, 1))
+    >>> for _ in range(4):
+    ...     bad = np.arange(100) < 30
+    ...     outlook.add(everyone, everyone[:, 0], bad | True, bad, ~bad, ratio_bound=np.ones(1))
+    >>> [round(end, 2) for end in outlook.interval(0.1)], outlook.broken(0.1)
+    ([0.2, 0.4], 1)
+    """
+
+    def __init__(
+        self,
+        rungs: NDArray[np.intp],
+        n_near: int,
+        alpha: float,
+        recorded: Callable[[float], float] = float,
+    ) -> None:
+        self.rungs, self.n_near = rungs, n_near
+        steps = alpha / _STEPS * np.arange(1, _LARGEST_BOUND * _STEPS + 1)
+        self.bounds = steps[steps < 1]
+        as_recorded = np.array([recorded(float(bound)) for bound in self.bounds])
+        self._above = MirrorTest(as_recorded, rungs.size)
+        self._below = MirrorTest(1 - as_recorded, n_near)
+
+    def add(
+        self,
+        pi: Floats,
+        p: Floats,
+        accepted: NDArray[np.bool_],
+        bad: NDArray[np.bool_],
+        good: NDArray[np.bool_],
+        *,
+        ratio_bound: Floats,
+        dependence: Dependence | None = None,
+        mass: Floats | None = None,
+    ) -> None:
+        """Take in a round, with ``pi`` of the rungs; unknown outcomes are neither good nor bad."""
+        near = slice(self.n_near)
+        rows = p, accepted
+        part = None if mass is None else mass[near]
+        self._above.add(pi, *rows, bad, ratio_bound=ratio_bound, dependence=dependence, mass=mass)
+        self._below.add(
+            pi[:, near],
+            *rows,
+            good,
+            ratio_bound=ratio_bound[near],
+            dependence=dependence,
+            mass=part,
+        )
+
+    def broken(self, delta: float) -> int:
+        """Return how many rungs, from q_min on, break α with confidence 1 − δ, all together."""
+        reached = self._above.best[_STEPS - 1] >= -np.log(delta)
+        return int(np.logical_and.accumulate(reached).sum())
+
+    def none_keeps(self, delta: float) -> bool:
+        """Return whether all near rungs break α with confidence 1 − δ."""
+        return self.broken(delta) >= self.n_near
+
+    def interval(self, delta: float) -> tuple[float, float]:
+        """Return bounds on the smallest FDR among the near rungs, each with confidence 1 − δ."""
+        needed = -np.log(delta)
+        all_break = np.all(self._above.best[:, : self.n_near] >= needed, axis=1)
+        n_below = int(np.logical_and.accumulate(all_break).sum())
+        some_keeps = self._below.best_of_mean[::-1] >= needed
+        n_above = int(np.logical_and.accumulate(some_keeps).sum())
+        low = float(self.bounds[n_below - 1]) if n_below else 0.0
+        return low, float(self.bounds[-n_above]) if n_above else 1.0
 
 
 @saved
@@ -353,9 +493,9 @@ class DriftMonitor:
         """Take in which accepted applicants of a round were bad."""
         begun = np.zeros((len(_DRIFT_BETS), 1))  # the gamblers who start in this round
         self._log = np.hstack([self._log, begun])
-        bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / self.alpha)
+        bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / self.alpha)[:, None]
         z = bad[:, None].astype(np.float64) - self.alpha
-        self._log += (dependence or Dependence()).growth(z, bets, bad.size)[:, None]
+        self._log += (dependence or Dependence()).growth(z, bets, bad.size)
 
     def log_wealth(self) -> float:
         """Return the log of the gamblers' total wealth, including those who have not started."""

@@ -26,8 +26,10 @@ from fairchance.core.strategies import Strategy, Uniform, check_sizes
 from fairchance.errors import InputError
 from fairchance.frames import take
 from fairchance.methods.certified.evidence import (
+    MIRROR_CAP,
     RATIO_CAPS,
     Dependence,
+    Outlook,
     Wealth,
     by_person,
     ladder_grid,
@@ -275,6 +277,8 @@ class Ladder:
         σ of shocks that all applicants of a round share.
     mass
         A bound on the share of applicants that each rung accepts, for shocks; by default 1.
+    outlook
+        Evidence that its rungs break α; None for ladders that no pilot uses.
     """
 
     ranking: Ranking
@@ -293,6 +297,7 @@ class Ladder:
     mass: Floats | float = 1.0
     n_tested: int = 0
     others: tuple[BoundTest, ...] = ()
+    outlook: Outlook | None = None
 
     def __post_init__(self) -> None:
         grid = ladder_grid()
@@ -449,6 +454,42 @@ class Ladder:
             test.wealth.add(gained)
         if use[0].any():
             self.n_tested += int(accepted.sum())
+
+    def look(
+        self,
+        at: Positions,
+        p: Floats,
+        accepted: NDArray[np.bool_],
+        outcome: NDArray[np.int8],
+        *,
+        ratio_bounds: Floats,
+        dependence: Dependence,
+    ) -> None:
+        """Take a round into the outlook, if the ladder has one.
+
+        ``accepted`` also took the loan, and ``outcome`` has one entry per applicant. A rung has a
+        bet if the deployed policy certainly covers it, which is known before the round.
+        """
+        if self.outlook is None:
+            return
+        bounds = ratio_bounds[RATIO_CAPS.index(MIRROR_CAP), self.outlook.rungs]
+        bounds = np.where(bounds <= MIRROR_CAP, bounds, np.inf)
+        covered = np.flatnonzero(np.isfinite(bounds))
+        if covered.size == 0:
+            return
+        pi = np.zeros((p.size, bounds.size))
+        pi[:, covered] = self.policies(at, self.outlook.rungs[covered])
+        mass = p.size * np.broadcast_to(self.mass, self.grid.shape)[self.outlook.rungs]
+        self.outlook.add(
+            pi,
+            p,
+            accepted,
+            outcome == 0,
+            outcome == 1,
+            ratio_bound=bounds,
+            dependence=dependence,
+            mass=mass,
+        )
 
     def nearest(self, q: float) -> int:
         """Return the rung nearest to a share."""

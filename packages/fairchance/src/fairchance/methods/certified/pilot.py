@@ -15,12 +15,14 @@ from sklearn.isotonic import isotonic_regression
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
-from fairchance.methods.certified.evidence import RATIO_CAPS
+from fairchance.methods.certified.evidence import RATIO_CAPS, Outlook
 from fairchance.methods.certified.ladder import Ladder, LadderRows, Positions
 from fairchance.methods.certified.ranking import Ranking
+from fairchance.people.likelihoods import ConstantLikelihood
 from fairchance.people.store import ApplicantRows
 
 __all__ = ["ENOUGH", "OUTER", "BesidePilot", "Pilot", "RungEstimates", "expected_bad"]
+__all__ += ["allowed_bad", "looks_hopeless", "outlook_of"]
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +44,10 @@ _TWICE = 2.0  # the share of a pilot: if every rung explores more, none does
 _UNLIKE_ACCEPTED = 1.1  # badness of the rejected, times that of accepted ones at the same rank
 _FIRST_COST = 0.04  # of what the lender's policy earns: the most that exploration may seem to cost
 _COST = 0.02  # the same once outcomes are known
+_LEAST = 0.02  # q_min: the least share of applicants that a policy worth having accepts for sure
+_LEAST_PEOPLE = 12  # the same in applicants per batch, if that is more
+_NEAR = 2.0  # ratio of chances up to which rungs beyond q_min are near to it
+_PRICE = 1 / 200  # bad applicants per applicant that exploration may cost, if no price is given
 _GROWTH_ROUNDS = 12  # rounds whose evidence chooses the start of a walk
 
 
@@ -252,6 +258,11 @@ class BesidePilot:
         expected = float(risk @ pi[:, rung] / total) if total > 0 else _RISK_IN_THE_DARK
         return BesidePilot(float(reach[cheap[-1]]), expected, accepted)
 
+    def at_most(self, n_bad: float, n_batch: int, reach: Floats) -> tuple[int, float]:
+        """Return the rung and the share of a pilot that may cost so many bad applicants a round."""
+        share = min(self.share, n_bad / (n_batch * max(self.risk, 1e-9)))
+        return replace(self, share=share).nearest(reach), share
+
     def nearest(self, reach: Floats) -> int:
         """Return the widest rung that explores about the share at most; 0 if all explore more."""
         if reach[1] > _TWICE * max(self.share, _EXPLORED * self.accepted):
@@ -304,3 +315,47 @@ def expected_bad(rank: Floats, known_rank: Floats, outcome: NDArray[np.int8]) ->
     order = np.argsort(known_rank, kind="stable")
     bad = isotonic_regression((outcome[order] != 1).astype(np.float64))
     return np.asarray(np.interp(rank, known_rank[order], bad), np.float64)
+
+
+def outlook_of(ladder: Ladder, n_batch: int, noise: OutcomeNoise) -> Outlook | None:
+    """Return the test that no rung of a new ladder of at least q_min keeps α.
+
+    None for a ladder that treats all applicants alike: it is not meant to have a policy, but to
+    find outcomes for the first ranking.
+    """
+    if isinstance(ladder.ranking.likelihood, ConstantLikelihood):
+        return None
+    least = min(_SHARE[1], max(_LEAST, _LEAST_PEOPLE / n_batch))
+    rungs = np.arange(ladder.nearest(least), ladder.nearest(OUTER) + 1)
+    # A pilot on the first rung covers the near ones, even if few of its applicants are accepted.
+    last = ladder.grid[rungs[0]] + ladder.tau * np.log(_NEAR)
+    n_near = max(1, int(np.sum(ladder.grid[rungs] <= last)))
+    return Outlook(rungs, n_near, ladder.alpha, noise.recorded_fdr)
+
+
+def looks_hopeless(ladder_rows: LadderRows, estimates: RungEstimates) -> bool:
+    """Return whether neither the model nor outcomes see a rung of at least q_min that keeps α.
+
+    Outcomes before the freeze count as they are: the ranking has learned them, so its own estimates
+    of them look too good.
+    """
+    ladder, settled = ladder_rows.ladder, estimates.settled
+    outlook = ladder.outlook
+    if outlook is None or settled.size < ENOUGH:
+        return False
+    first = int(outlook.rungs[0])
+    expected = ladder.ranking.mean_bad[max(0, round(100 * float(ladder.grid[first])) - 1) :]
+    if np.any(expected <= ladder.alpha):
+        return False
+    rounds = estimates.rows["round"][settled]
+    if np.sum(rounds >= ladder.frozen) >= ENOUGH:
+        return estimates.mistakes(ladder_rows, first, ladder.frozen)[0] > ladder.alpha
+    recorded = float(np.mean(estimates.rows["outcome"][settled] != 1))
+    return estimates.noise.true_fdr(recorded) > ladder.alpha
+
+
+def allowed_bad(price: float | None, n_batch: int, utility: Utility) -> float:
+    """Return how many bad applicants a round's exploration may cost; infinite if they are free."""
+    if price is None:
+        return _PRICE * n_batch
+    return price / -utility.gain_bad if utility.gain_bad < 0 else float("inf")

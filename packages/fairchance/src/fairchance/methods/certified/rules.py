@@ -45,6 +45,7 @@ FIXED = (
     "evidence",
     "per_person",
     "shock",
+    "exploration_price",
     "strategy",
     "maturity",
     "patience",
@@ -82,10 +83,12 @@ class Rules:
     tests_history: bool = False
     per_person: int = 5
     shock: float = 0.0
+    exploration_price: float | None = None
 
     @staticmethod
     def of(classifier: Any, n_engines: int, strategy: Strategy) -> Rules:
-        """Return the rules of one of a classifier's engines, which share δ equally."""
+        """Return the rules of one of a classifier's engines, which share δ and price equally."""
+        price = classifier.exploration_price
         return Rules(
             classifier.alpha,
             classifier.delta / n_engines,
@@ -101,6 +104,7 @@ class Rules:
             tests_history=classifier.evidence == "history",
             per_person=classifier.per_person,
             shock=classifier.shock,
+            exploration_price=None if price is None else price / n_engines,
         )
 
     @property
@@ -199,6 +203,9 @@ def _check_numbers(classifier: Any) -> None:
         value = getattr(classifier, name)
         if not (isinstance(value, int | float | np.number) and 0 <= value <= largest):
             raise InputError(f"{name} must be a number in [0, {largest}], got {value!r}.")
+    price = classifier.exploration_price
+    if price is not None and not (isinstance(price, int | float | np.number) and price >= 0):
+        raise InputError(f"exploration_price must be a number from 0 on, or None, got {price!r}.")
     check_rounds("per_person", classifier.per_person, least=1)
     for name in ("horizon", "patience"):
         check_rounds(name, getattr(classifier, name), least=1)
