@@ -395,6 +395,10 @@ def test_what_the_last_round_promises(plain, pilot):
     assert asked("pilot", "certified", "certified", changes=(gone,))[0] == "certified"
 
 
+GIVEN_UP = {"alpha": 0.15, "confidence": 0.9, "proved": True, "low": 0.15, "high": 0.4}
+GIVEN_UP |= {"from": 0.02, "to": 0.05}
+
+
 def shadowed(summary):
     return replace(summary, rounds=(replace(summary.rounds[0], ramp=0.0, status="shadow"),))
 
@@ -406,6 +410,9 @@ def shadowed(summary):
         ("incumbent_stays", None, {"earned": 31.5, "best": 28.2}),
         ("handover_waits", "amber", {"earned": 28.2, "best": 31.5}),
         ("patience_short", "amber", {"patience": 6, "delay": 9}),
+        ("none_in_sight", "amber", GIVEN_UP),
+        ("none_in_sight", "amber", GIVEN_UP | {"proved": False, "low": 0.0, "high": 1.0}),
+        ("none_in_sight", "amber", GIVEN_UP | {"high": 1.0}),
     ],
 )
 def test_notes_about_the_lenders_own_policy_make_lights(pilot, code, light, facts):

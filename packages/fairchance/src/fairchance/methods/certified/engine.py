@@ -45,6 +45,7 @@ from fairchance.methods.certified.pilot import (
     expected_bad,
     looks_hopeless,
     outlook_of,
+    rounded_down,
 )
 from fairchance.methods.certified.ranking import Groups, PastApplicants, Ranking
 from fairchance.methods.certified.rules import Rules
@@ -93,8 +94,8 @@ class ChosenPolicy:
     estimated_fdr
         Its estimated FDR.
     scale
-        The part of the rung's acceptances that a pilot makes; below 1 only without a certificate,
-        and only without the lender's own decisions.
+        The part of its own acceptances that a pilot makes, below 1 if no policy at α is in sight.
+        All that the lender accepts count as the lender's.
     pilot_share
         The share of the pilot once this policy is deployed; None if it is not a pilot.
     ramp
@@ -136,7 +137,12 @@ class ChosenPolicy:
 
     def policy(self, at: Positions) -> Floats:
         """Return π of applicants at these positions on the ladder."""
-        return self.scale * self.ladder.policy(at, self.rung)
+        pi = self.ladder.policy(at, self.rung)
+        if self.scale < 1:
+            pi *= self.scale
+            if self.ladder.union:
+                pi[at.accepted_by_lender] = 1.0
+        return pi
 
     def probability(self, at: Positions) -> Floats:
         """Return p = (1 − r)·d + r·π for applicants at these positions on the ladder."""
@@ -166,7 +172,8 @@ class ChosenPolicy:
         contained = self.kind == "union" and ladder.ranking is self.ladder.ranking
         if contained and not ladder.union and ladder.tau <= self.ladder.tau:
             # The union's edge is at least as soft, so that p ≥ r·π for the same rung.
-            return ladder.ratio_bounds(self.rung - 1, self.ramp, self.ladder.tau)
+            reach = self.ramp * self.scale
+            return ladder.ratio_bounds(self.rung - 1, reach, self.ladder.tau)
         return ladder.ratio_bounds(None, self.ramp)
 
 
@@ -903,7 +910,7 @@ class Engine:
         expected = float(ladder.ranking.mean_bad[min(99, int(100 * (q + tau)))])
         risk = np.nanmax([expected, self.rules.alpha, estimates.mistakes(ladder_rows, rung)[0]])
         most = allowed_bad(self.rules.exploration_price, n, self.rules.utility)
-        return float(np.floor(1000 * min(1.0, most / (n_accepted * risk))) / 1000)
+        return rounded_down(min(1.0, most / (n_accepted * risk)))
 
     def _choose_beside(self) -> tuple[float, ChosenPolicy]:
         """Return the pilot beside the lender's own policy, and what it seems to earn."""
@@ -921,12 +928,12 @@ class Engine:
         reach = ladder_rows.ladder.policies(at[rejected]).sum(axis=0) / rejected.size
         utility, alpha = self.rules.utility, self.rules.alpha
         rung, share = stage.beside.rung(ladder_rows, reach, estimates, utility, alpha)
-        notes = self._none_in_sight()
-        if notes:
-            most = allowed_bad(self.rules.exploration_price, self.largest_batch, utility)
-            rung = min(rung, stage.beside.at_most(most, self.largest_batch, reach)[0])
+        scale, notes, n = 1.0, self._none_in_sight(), self.largest_batch
+        if notes and rung:
+            most = allowed_bad(self.rules.exploration_price, n, utility)
+            rung, scale = stage.beside.at_most(most, rung, reach, n)
         fdr = estimates.mistakes(ladder_rows, rung)[0]
-        policy = ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share, notes=notes)
+        policy = ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share, scale=scale, notes=notes)
         if estimates.settled.size < ENOUGH and not np.isnan(self.past_worth):
             return self.past_worth, policy
         return float(self._worth(ladder_rows)[rung]), policy

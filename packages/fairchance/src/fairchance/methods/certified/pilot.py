@@ -22,7 +22,7 @@ from fairchance.people.likelihoods import ConstantLikelihood
 from fairchance.people.store import ApplicantRows
 
 __all__ = ["ENOUGH", "OUTER", "BesidePilot", "Pilot", "RungEstimates", "expected_bad"]
-__all__ += ["allowed_bad", "looks_hopeless", "outlook_of"]
+__all__ += ["allowed_bad", "looks_hopeless", "outlook_of", "rounded_down"]
 
 Floats = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ _STEP = 1.5
 _SAFE = 0.7  # standard errors below α before a pilot moves outwards
 _BRAKE = 0.9  # of α: the largest estimated FDR of a pilot
 ENOUGH = 30  # outcomes before a pilot's estimate means anything
-_TRUST = 100  # outcomes since a freeze at which they count as much as all before
+_TRUST = 100  # outcomes since a freeze at which they count as much as all before, or the model
 _CHUNK = 10_000  # applicants whose table of policies is in memory at a time
 _EXPLORED = 0.02  # of the share that the lender accepts: what a pilot explores in the dark
 _MOST_EXPLORED = 0.3  # of the share that the lender accepts, before outcomes are known
@@ -258,10 +258,15 @@ class BesidePilot:
         expected = float(risk @ pi[:, rung] / total) if total > 0 else _RISK_IN_THE_DARK
         return BesidePilot(float(reach[cheap[-1]]), expected, accepted)
 
-    def at_most(self, n_bad: float, n_batch: int, reach: Floats) -> tuple[int, float]:
-        """Return the rung and the share of a pilot that may cost so many bad applicants a round."""
-        share = min(self.share, n_bad / (n_batch * max(self.risk, 1e-9)))
-        return replace(self, share=share).nearest(reach), share
+    def at_most(self, n_bad: float, rung: int, reach: Floats, n_batch: int) -> tuple[int, float]:
+        """Return the rung, and the part of its exploration, that cost at most so many bad a round.
+
+        A narrower rung comes first; if the narrowest costs too much, it explores in part.
+        """
+        cost = n_batch * max(self.risk, 1e-9) * reach
+        rung = min(rung, max(1, int(np.searchsorted(cost, n_bad, side="right")) - 1))
+        scale = rounded_down(n_bad / cost[rung]) if cost[rung] > n_bad else 1.0
+        return (rung, scale) if scale > 0 else (0, 1.0)
 
     def nearest(self, reach: Floats) -> int:
         """Return the widest rung that explores about the share at most; 0 if all explore more."""
@@ -334,24 +339,28 @@ def outlook_of(ladder: Ladder, n_batch: int, noise: OutcomeNoise) -> Outlook | N
 
 
 def looks_hopeless(ladder_rows: LadderRows, estimates: RungEstimates) -> bool:
-    """Return whether neither the model nor outcomes see a rung of at least q_min that keeps α.
+    """Return whether the model and outcomes together see no rung of at least q_min that keeps α.
 
-    Outcomes before the freeze count as they are: the ranking has learned them, so its own estimates
-    of them look too good.
+    The model expects least of the first such rung, and counts as much as some outcomes since the
+    freeze. While there are none, earlier ones count as they are: the ranking has learned them, so
+    an estimate of its rungs from them would look too good.
     """
     ladder, settled = ladder_rows.ladder, estimates.settled
-    outlook = ladder.outlook
-    if outlook is None or settled.size < ENOUGH:
+    if ladder.outlook is None or settled.size < ENOUGH:
         return False
-    first = int(outlook.rungs[0])
-    expected = ladder.ranking.mean_bad[max(0, round(100 * float(ladder.grid[first])) - 1) :]
-    if np.any(expected <= ladder.alpha):
-        return False
-    rounds = estimates.rows["round"][settled]
-    if np.sum(rounds >= ladder.frozen) >= ENOUGH:
-        return estimates.mistakes(ladder_rows, first, ladder.frozen)[0] > ladder.alpha
+    first = int(ladder.outlook.rungs[0])
+    expected = float(ladder.ranking.mean_bad[max(1, round(100 * float(ladder.grid[first]))) - 1])
+    new = int(np.sum(estimates.rows["round"][settled] >= ladder.frozen))
+    if new:
+        found = estimates.mistakes(ladder_rows, first, ladder.frozen)[0]
+        return (_TRUST * expected + new * found) / (_TRUST + new) > ladder.alpha
     recorded = float(np.mean(estimates.rows["outcome"][settled] != 1))
-    return estimates.noise.true_fdr(recorded) > ladder.alpha
+    return min(expected, estimates.noise.true_fdr(recorded)) > ladder.alpha
+
+
+def rounded_down(scale: float) -> float:
+    """Return a scale in thousandths, so that rounds at about the same price share a policy."""
+    return float(np.floor(1000 * scale) / 1000)
 
 
 def allowed_bad(price: float | None, n_batch: int, utility: Utility) -> float:
