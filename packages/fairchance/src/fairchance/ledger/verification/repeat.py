@@ -171,7 +171,7 @@ class CertifiedReplayer(CertifiedClassifier):
                 "status": choice.status,
                 "n_people": members.size,
                 "n_accepted": int(decided.accepted[members].sum()),
-                "share": float(choice.ladder.grid[choice.rung]),
+                "share": choice.sure_share,
             }
             for choice, members in zip(choices, rows, strict=True)
         ]

@@ -603,7 +603,7 @@ class CertifiedClassifier(DecidingClassifier):
             positions.append(at)
             pi[rows] = choice.policy(at)
             sure[rows] = choice.sure(at)
-            threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], group)
+            threshold[rows] = ladder.ranking.cut(choice.sure_share, group)
         batch = self._intake.compare_certain(
             batch, certain, expected, self._checks, unlike_history=unlike_history
         )

@@ -43,6 +43,8 @@ from fairchance.methods.certified.pilot import (
     RungEstimates,
     allowed_bad,
     expected_bad,
+    found_bad,
+    least_expected,
     looks_hopeless,
     outlook_of,
     rounded_down,
@@ -151,10 +153,15 @@ class ChosenPolicy:
             return pi
         return (1 - self.ramp) * at.accepted_by_lender + self.ramp * pi
 
+    @property
+    def sure_share(self) -> float:
+        """The best share of applicants that it accepts by their score."""
+        return float(self.ladder.grid[self.rung]) if self.scale == 1 else 0.0
+
     def sure(self, at: Positions) -> NDArray[np.bool_]:
         """Return which applicants it accepts by their score or by the lender's decision."""
-        inside = at.rank <= self.ladder.grid[self.rung]
-        if self.kind == "incumbent" or self.scale < 1:
+        inside = at.rank <= self.sure_share
+        if not self.sure_share:
             inside = np.zeros(at.rank.size, np.bool_)  # a rank may be 0
         return np.asarray(inside | at.accepted_by_lender if self.uses_incumbent else inside)
 
@@ -892,6 +899,10 @@ class Engine:
         ladder, delta = ladder_rows.ladder, self.rules.delta
         if ladder.outlook is None:
             return ()
+        if ladder.frozen == self.stage.freezes[0][0] and least_expected(ladder) <= ladder.alpha:
+            # Not the book has no policy, but a ranking that the history misled. Outcomes correct
+            # the next one, which should not have to wait for them.
+            return ()
         proved = ladder.outlook.none_keeps(delta)
         if not (proved or looks_hopeless(ladder_rows, self.estimates)):
             return ()
@@ -904,11 +915,10 @@ class Engine:
 
     def _affordable(self, ladder_rows: LadderRows, rung: int) -> float:
         """Return the part of a rung's acceptances that exploration may cost in a round."""
-        ladder, estimates, n = ladder_rows.ladder, self.estimates, self.largest_batch
+        ladder, n = ladder_rows.ladder, self.largest_batch
         q, tau = float(ladder.grid[rung]), ladder.tau
         n_accepted = n * (q + tau * (1 - np.exp(-(1 - q) / tau)))  # ranks are uniform
-        expected = float(ladder.ranking.mean_bad[min(99, int(100 * (q + tau)))])
-        risk = np.nanmax([expected, self.rules.alpha, estimates.mistakes(ladder_rows, rung)[0]])
+        risk = np.nanmax([found_bad(ladder_rows, self.estimates)[0], self.rules.alpha])
         most = allowed_bad(self.rules.exploration_price, n, self.rules.utility)
         return rounded_down(min(1.0, most / (n_accepted * risk)))
 
@@ -1216,7 +1226,7 @@ class Engine:
         for bet in waiting.bets:
             if bet.positions is None:  # no bets
                 continue
-            if not policy.certified:
+            if not policy.certified and policy.ramp:
                 bet.ladder.look(
                     bet.positions,
                     waiting.p,
@@ -1295,7 +1305,7 @@ class Engine:
             n_people=int(accepted.size),
             n_accepted=int(accepted.sum()),
             ladder=self.ladders.index(ladder),
-            share=float(ladder.grid[rung]),
+            share=policy.sure_share,
             log_wealth=float(ladder.wealth.best[rung]),
             threshold=ladder.threshold(rung),
             certified_from=float(ladder.grid[certified][0]) if certified.any() else nan,

@@ -22,7 +22,14 @@ from fairchance.people.likelihoods import ConstantLikelihood
 from fairchance.people.store import ApplicantRows
 
 __all__ = ["ENOUGH", "OUTER", "BesidePilot", "Pilot", "RungEstimates", "expected_bad"]
-__all__ += ["allowed_bad", "looks_hopeless", "outlook_of", "rounded_down"]
+__all__ += [
+    "allowed_bad",
+    "found_bad",
+    "least_expected",
+    "looks_hopeless",
+    "outlook_of",
+    "rounded_down",
+]
 
 Floats = NDArray[np.float64]
 
@@ -342,20 +349,37 @@ def looks_hopeless(ladder_rows: LadderRows, estimates: RungEstimates) -> bool:
     """Return whether the model and outcomes together see no rung of at least q_min that keeps α.
 
     The model expects least of the first such rung, and counts as much as some outcomes since the
-    freeze. While there are none, earlier ones count as they are: the ranking has learned them, so
-    an estimate of its rungs from them would look too good.
+    freeze. While there are none, both have to see none.
     """
-    ladder, settled = ladder_rows.ladder, estimates.settled
-    if ladder.outlook is None or settled.size < ENOUGH:
+    ladder = ladder_rows.ladder
+    if ladder.outlook is None or estimates.settled.size < ENOUGH:
         return False
-    first = int(ladder.outlook.rungs[0])
-    expected = float(ladder.ranking.mean_bad[max(1, round(100 * float(ladder.grid[first]))) - 1])
-    new = int(np.sum(estimates.rows["round"][settled] >= ladder.frozen))
-    if new:
-        found = estimates.mistakes(ladder_rows, first, ladder.frozen)[0]
-        return (_TRUST * expected + new * found) / (_TRUST + new) > ladder.alpha
-    recorded = float(np.mean(estimates.rows["outcome"][settled] != 1))
-    return min(expected, estimates.noise.true_fdr(recorded)) > ladder.alpha
+    expected = least_expected(ladder)
+    found, new = found_bad(ladder_rows, estimates)
+    if not new:
+        return min(expected, found) > ladder.alpha
+    return (_TRUST * expected + new * found) / (_TRUST + new) > ladder.alpha
+
+
+def least_expected(ladder: Ladder) -> float:
+    """Return the share of bad that the model expects in the rung of q_min, the best of them."""
+    share = 0.0 if ladder.outlook is None else float(ladder.grid[ladder.outlook.rungs[0]])
+    return float(ladder.ranking.mean_bad[max(1, round(100 * share)) - 1])
+
+
+def found_bad(ladder_rows: LadderRows, estimates: RungEstimates) -> tuple[float, int]:
+    """Return the share of bad that outcomes see in the rung of q_min, and how many are new.
+
+    Those since the freeze are weighted. If there are none, earlier ones count as they are: the
+    ranking has learned them, so an estimate of its rungs from them would look too good.
+    """
+    ladder, rows = ladder_rows.ladder, estimates.settled
+    new = int(np.sum(estimates.rows["round"][rows] >= ladder.frozen))
+    if new and ladder.outlook is not None:
+        rung = int(ladder.outlook.rungs[0])
+        return estimates.mistakes(ladder_rows, rung, ladder.frozen)[0], new
+    recorded = float(np.mean(estimates.rows["outcome"][rows] != 1)) if rows.size else float("nan")
+    return estimates.noise.true_fdr(recorded), 0
 
 
 def rounded_down(scale: float) -> float:
