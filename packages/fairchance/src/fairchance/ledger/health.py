@@ -46,6 +46,7 @@ _LIGHTS_OF_NOTES = {
     "handover_waits": "amber",
     "patience_short": "amber",
     "none_in_sight": "amber",
+    "population_changed": "amber",
 }
 TINY = 1e-4  # a chance that hardly any batch turns into an acceptance
 
@@ -322,8 +323,13 @@ def _group(value: Any) -> Any:
 def _independence(summary: Summary) -> Iterator[Check]:
     """Ask whether the share of bad varies over rounds of a policy more than the stated σ explains.
 
-    Rounds with pending outcomes are left out: bad outcomes may be known later than good ones.
+    Rounds with pending outcomes are left out: bad outcomes may be known later than good ones. If
+    the last round suspects a change of the population, that is the answer.
     """
+    changed = [check for check in _notes(summary) if check.question == "independence"]
+    if changed:
+        yield from changed
+        return
     rows = [row for row in summary.rounds if row.certificates and not row.outcomes.pending]
     bad, known = ([getattr(row.outcomes, name) for row in rows] for name in ("bad", "known"))
     shock = summary.promise.shock
@@ -347,18 +353,23 @@ def _policy(row: RoundSummary) -> str:
     )
 
 
+def _notes(summary: Summary) -> Iterator[Check]:
+    """Yield what the last round notes about its population or the lender's own process."""
+    for record in summary.rounds[-1].certificates if summary.rounds else ():
+        for note in record.notes:
+            if note.code in _LIGHTS_OF_NOTES:
+                group = "" if record.group is None else group_name(record.group)
+                question = "independence" if note.code == "population_changed" else "process"
+                light = _LIGHTS_OF_NOTES[note.code]
+                yield Check(question, note.code, light, group, facts=dict(note.facts))
+
+
 # The lender's own process
 
 
 def _process(summary: Summary) -> Iterator[Check]:
     """Repeat what the last round says about today's policy, and warn of a pause."""
-    records = summary.rounds[-1].certificates if summary.rounds else ()
-    for record in records:
-        for note in record.notes:
-            if note.code in _LIGHTS_OF_NOTES:
-                group = "" if record.group is None else group_name(record.group)
-                light, facts = _LIGHTS_OF_NOTES[note.code], dict(note.facts)
-                yield Check("process", note.code, light, group, facts=facts)
+    yield from (check for check in _notes(summary) if check.question == "process")
     if summary.control.paused:
         yield Check("process", "paused", "amber")
 

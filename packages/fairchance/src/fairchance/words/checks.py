@@ -54,6 +54,8 @@ _TO_DO_OF_NOTES = {
     "patience_short": "start a program with a longer patience",
     "none_in_sight": "stop, find features that tell good from bad, or start a program with a "
     "larger α",
+    "population_changed": "find out what changed; if outcomes stay as bad, certificates are "
+    "dropped",
 }
 _SHOWN = 3  # columns of a batch in a sentence
 
@@ -535,6 +537,7 @@ WORDS: dict[str, Callable[[Check], CheckWords]] = {
     "none_in_sight": _process,
     "handover_waits": _process,
     "patience_short": _process,
+    "population_changed": _process,
     "paused": lambda _: CheckWords(
         "The program is paused, and the lender's own decisions stand.",
         "",

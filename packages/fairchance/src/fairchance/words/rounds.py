@@ -216,11 +216,20 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
         "The certificate rests on the history too: it assumes that the history holds every "
         "applicant of its time, and that they come from the same population."
     ),
+    "population_changed": lambda facts: (
+        f"Certified under the assumption of one population, which the outcomes of "
+        f"{_rounds(facts['first'], facts['last'])} speak against: more are bad than before among "
+        f"applicants of the same rank (p = {facts['p']:.2g} at one look)."
+    ),
     "patience_short": (
         "Outcomes took up to {delay:g} rounds so far, and patience is {patience:g}: later ones "
         "count as bad."
     ),
 }
+
+
+def _rounds(first: int, last: int) -> str:
+    return f"round {last}" if first == last else f"rounds {first} to {last}"
 
 
 def _per_applicant(facts: Mapping[str, Any]) -> str:

@@ -237,8 +237,8 @@ def test_after_an_alarm_old_outcomes_are_left_out():
 
 
 def test_an_alarm_needs_the_evidence_of_its_share_of_delta(rng):
-    """Half of the monitor's δ is for the first stage, half of the rest for the next, and so on."""
-    for monitor, restarts, share in ((0.05, 0, 0.025), (0.05, 2, 0.00625), (0.2, 1, 0.05)):
+    """A fifth of the monitor's δ is for these bets: half of it for the first stage, and so on."""
+    for monitor, restarts, share in ((0.05, 0, 0.005), (0.05, 2, 0.00125), (0.2, 1, 0.01)):
         classifier = start(BETTER, rng, monitor=monitor)
         play(classifier, BETTER, rng, n=50, rounds=1, truth=False)
         (engine,) = classifier._engines

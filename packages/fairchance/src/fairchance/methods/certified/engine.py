@@ -22,9 +22,11 @@ from fairchance.methods.algorithm1.exploration import barred_note
 from fairchance.methods.certified.evidence import (
     MIRROR_CAP,
     RATIO_CAPS,
+    WINDOWS,
     Dependence,
     DriftMonitor,
     MirrorTest,
+    compare_with_earlier,
     uncovered,
 )
 from fairchance.methods.certified.ladder import (
@@ -56,6 +58,7 @@ from fairchance.people.likelihoods import ConstantLikelihood, Likelihood
 from fairchance.people.store import NEVER, NOT_TAKEN, PENDING, ApplicantRows
 
 __all__ = [
+    "Change",
     "ChosenPolicy",
     "Engine",
     "LadderBets",
@@ -79,6 +82,7 @@ _HARDLY_ANY = 0.02  # of applicants: a lender who accepts fewer has no business 
 _PRICE_OF_LEARNING = 0.03  # of what the lender's policy earns
 _ABOUT_THE_SAME = 0.01  # of a policy's worth
 _PROMISING = 0.9  # of α: the largest estimated FDR to bet on in the history
+_SUSPECT = 0.05  # p-value of a change, at one look, from which on certificates mention it
 _HELD_UP = 5  # rounds in which nothing was tested before that is worth a warning
 
 
@@ -367,6 +371,31 @@ class Reference:
 
 
 @saved
+@dataclass(frozen=True)
+class Change:
+    """A suspicion that applicants have changed: more bad than before among those of the same rank.
+
+    Attributes
+    ----------
+    first, last
+        The rounds that were compared with earlier ones.
+    p
+        Probability that bad outcomes are as frequent in them by chance, at one look.
+    times
+        Bad outcomes in them, as a multiple of what earlier rounds let expect.
+    alarm
+        Whether p is so small that certificates have to be dropped: over all looks, chance does that
+        with a probability of at most ``monitor``.
+    """
+
+    first: int
+    last: int
+    p: float
+    times: float
+    alarm: bool
+
+
+@saved
 @dataclass(eq=False)
 class Stage:
     """The tests since certificates were last dropped: everything that a restart drops.
@@ -387,6 +416,9 @@ class Stage:
         The largest share that a policy of the stage accepted for sure.
     monitor
         The drift monitor; None before the first certified round is tested.
+    looks, change
+        How often rounds were compared with earlier ones, and what the last comparison suspects;
+        None if at most α of the last outcomes are bad, or if chance explains it.
     freezes
         The rounds before which rankings were frozen, with the outcomes known then.
     with_lender
@@ -404,6 +436,8 @@ class Stage:
     pilot: Pilot | None = None
     widest: float = 0.0
     monitor: DriftMonitor | None = None
+    looks: int = 0
+    change: Change | None = None
     freezes: list[tuple[int, int]] = field(default_factory=list)
     with_lender: bool = False
     beside: BesidePilot | None = None
@@ -834,9 +868,11 @@ class Engine:
     ) -> tuple[float, ChosenPolicy] | None:
         """Return the certified policy that looks as if it earned most, with its worth."""
         best: tuple[float, LadderRows, int] | None = None
-        for ladder_rows in self.stage.ladder_rows:
-            union, certified = ladder_rows.ladder.union, ladder_rows.ladder.certified()
-            if not certified.any() or not (beside if union else own):
+        allowed = [
+            rows for rows in self.stage.ladder_rows if (beside if rows.ladder.union else own)
+        ]
+        for ladder_rows, certified in zip(allowed, self._careful(allowed), strict=True):
+            if not certified.any():
                 continue
             worth = np.where(certified, self._worth(ladder_rows), -np.inf)
             rung = int(np.argmax(worth))
@@ -850,6 +886,22 @@ class Engine:
         worth_of_best, ladder_rows, rung = best
         fdr = self.estimates.mistakes(ladder_rows, rung)[0]
         return worth_of_best, ChosenPolicy(ladder_rows.ladder, rung, True, fdr)
+
+    def _careful(self, ladders: list[LadderRows]) -> list[NDArray[np.bool_]]:
+        """Return the certified rungs of each ladder; only safe ones if a change is suspected.
+
+        Those are the rungs whose estimated FDR is at most α even if bad outcomes stay as frequent
+        as in the last rounds, or the one with the smallest if there are none.
+        """
+        certified, change = [rows.ladder.certified() for rows in ladders], self.stage.change
+        if change is None or not any(some.any() for some in certified):
+            return certified
+        fdr = [np.nan_to_num(change.times * self.estimates.fdr(rows), nan=1.0) for rows in ladders]
+        least = min(
+            each[some].min(initial=np.inf) for each, some in zip(fdr, certified, strict=True)
+        )
+        most = max(self.rules.alpha, least)
+        return [some & (each <= most) for each, some in zip(fdr, certified, strict=True)]
 
     def _worth(self, ladder_rows: LadderRows) -> Floats:
         """Return the estimated utility per applicant of every rung."""
@@ -1207,6 +1259,7 @@ class Engine:
             stage.monitor = stage.monitor or DriftMonitor(allowed)
             counts = took if waiting.barred is None else took & ~waiting.barred[accepted]
             stage.monitor.add(outcome[counts] != 1, depend[np.flatnonzero(accepted)[counts]])
+            self._compare_rounds(waiting, allowed)
         counted, bad = accepted.copy(), np.zeros(accepted.size)
         counted[accepted] = took
         if waiting.incumbent is not None and waiting.number >= stage.began:
@@ -1245,10 +1298,41 @@ class Engine:
                 dependence=depend,
             )
 
+    def _compare_rounds(self, waiting: WaitingRound, allowed: float) -> None:
+        """Compare the last rounds up to one that was certified with those before.
+
+        Rankings learn from outcomes, so only rounds since the ladder was frozen are compared.
+        """
+        rules, stage, ladder = self.rules, self.stage, waiting.policy.ladder
+        persons = waiting.persons
+        # If outcomes of a round depend on each other, they cannot be exchanged.
+        together = persons is not None and np.unique(persons).size < persons.size
+        if rules.monitor == 0 or rules.shock or together:
+            return
+        (ladder_rows,) = (rows for rows in stage.ladder_rows if rows.ladder is ladder)
+        strata = ladder_rows.strata
+        rounds, outcome = (self.rows[name][: strata.size] for name in ("round", "outcome"))
+        rows = np.flatnonzero((rounds >= ladder.frozen) & (outcome >= 0))
+        strata, bad, since = strata[rows], outcome[rows] == 0, waiting.number - rounds[rows]
+        stage.looks += 1
+        limit, found = rules.change_limit(stage.restarts, stage.looks), []
+        for window in WINDOWS:
+            recent = since < window
+            if bad[recent].sum() > allowed * recent.sum() and not recent.all():
+                p, expected = compare_with_earlier(strata, bad, recent)
+                p, times = min(1.0, len(WINDOWS) * p), bad[recent].sum() / max(expected, 1.0)
+                first = waiting.number - window + 1
+                found.append(Change(first, waiting.number, p, float(times), p <= limit))
+        change = min(found, key=lambda change: change.p, default=None)
+        stage.change = change if change is not None and change.p <= _SUSPECT else None
+
     def _has_drifted(self) -> bool:
         """Return whether the outcomes of certified rounds speak against their certificates."""
-        monitor, limit = self.stage.monitor, self.rules.monitor_limit(self.stage.restarts)
-        return monitor is not None and limit > 0 and monitor.log_wealth() >= -np.log(limit)
+        stage, limit = self.stage, self.rules.monitor_limit(self.stage.restarts)
+        if stage.monitor is None or limit == 0:
+            return False
+        changed = stage.change is not None and stage.change.alarm
+        return changed or stage.monitor.log_wealth() >= -np.log(limit)
 
     def restart(self, reason: Literal["correction", "drift"]) -> None:
         """Drop all certificates and begin a new stage with the δ that is left.
@@ -1296,6 +1380,10 @@ class Engine:
         if rules.patience is not None and rules.patience <= self.delay:
             facts = {"patience": rules.patience, "delay": self.delay}
             notes.append(Note("patience_short", facts))
+        if policy.certified and stage.change is not None:
+            change = stage.change
+            facts = {name: getattr(change, name) for name in ("first", "last", "p", "times")}
+            notes.append(Note("population_changed", facts))
         if barred is not None:
             notes.append(barred)
         return CertifiedRound(

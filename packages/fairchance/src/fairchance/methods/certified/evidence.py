@@ -44,6 +44,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
@@ -52,12 +53,14 @@ __all__ = [
     "BETS",
     "MIRROR_CAP",
     "RATIO_CAPS",
+    "WINDOWS",
     "Dependence",
     "DriftMonitor",
     "MirrorTest",
     "Outlook",
     "Wealth",
     "by_person",
+    "compare_with_earlier",
     "ladder_grid",
     "log_growth",
     "soft_edge",
@@ -506,3 +509,48 @@ class DriftMonitor:
         capital = -np.log(starts * (starts + 1)) - np.log(len(_DRIFT_BETS))
         waiting = -np.log(n + 1)
         return float(np.logaddexp(np.logaddexp.reduce((self._log + capital).ravel()), waiting))
+
+
+WINDOWS = (1, 2, 4, 8)  # last rounds that are compared with the rounds before them
+
+
+def _log_choose(n: Any, k: Any) -> Any:
+    return gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+
+
+def compare_with_earlier(
+    stratum: NDArray[np.intp], bad: NDArray[np.bool_], recent: NDArray[np.bool_]
+) -> tuple[float, float]:
+    """Return how likely so many bad ``recent`` outcomes are without a change, and how many were.
+
+    Without a change the outcomes of a stratum may be exchanged for each other. So the number of bad
+    ones among its recent applicants is hypergeometric, whatever their probability is, and the
+    total over strata is a sum of independent ones, whose distribution is their convolution. The
+    second number is what earlier outcomes let expect of all recent applicants.
+
+    Examples
+    --------
+    >>> recent = np.arange(40) >= 30
+    >>> bad = np.isin(np.arange(40), [3, 17, 31, 32, 33, 35, 38])
+    >>> p, expected = compare_with_earlier(np.arange(40) % 2, bad, recent)
+    >>> round(p, 4), round(expected, 4)
+    (0.0058, 0.6667)
+    """
+    size = int(stratum.max(initial=0)) + 1
+    n, n_bad = (np.bincount(stratum[rows], minlength=size) for rows in (slice(None), bad))
+    drawn, drawn_bad = (np.bincount(stratum[at], minlength=size) for at in (recent, recent & bad))
+    here = (drawn > 0) & (drawn < n)
+    chance, least = np.ones(1), 0
+    for total, of, k in zip(n[here], n_bad[here], drawn[here], strict=True):
+        mean = k * of / total
+        # Farther out lies less than a double can tell from nothing.
+        reach = 12 * np.sqrt(mean) + 50
+        low = max(0, k + of - total, int(mean - reach))
+        counts = np.arange(low, min(k, of, int(mean + reach)) + 1)
+        ways = _log_choose(of, counts) + _log_choose(total - of, k - counts)
+        chance = np.convolve(chance, np.exp(ways - _log_choose(total, k)))
+        least += low
+    p = chance[max(0, drawn_bad[here].sum() - least) :].sum()
+    compared = drawn[here] @ ((n_bad - drawn_bad)[here] / (n - drawn)[here])
+    expected = compared * drawn.sum() / max(1, drawn[here].sum())
+    return float(min(1.0, p)), float(expected)

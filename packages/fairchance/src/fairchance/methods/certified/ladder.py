@@ -580,6 +580,11 @@ class LadderRows:
         self.at = self.at[stays]
         self._cells, self._tails = self._cells[stays], self._tails[stays]
 
+    @property
+    def strata(self) -> NDArray[np.intp]:
+        """Applicants of about the same rank, on whom the lender decided alike."""
+        return np.asarray(self._cells // 2 * 2 + self.at.accepted_by_lender)
+
     def sums(self, worth: Floats, rows: Any = slice(None)) -> Floats:
         """Return Σ worth·π for every rung, over some of the applicants."""
         if not self.ladder.union:

@@ -28,6 +28,8 @@ _FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400), (0.6, 600))
 _SOFTNESS = (0.3, 0.3, 0.22, 0.15, 0.1)  # of the share that a ladder's model thinks it can accept
 _OTHER_BOUNDS = (1 / 3, 2 / 3, 4 / 3, 5 / 3)  # times α: bounds that the curve reports on
 _USUAL_HORIZON = 40  # rounds, if none is given
+_BETS_AGAINST_ALPHA = 0.2  # of the monitor's δ; comparisons with earlier rounds get the rest
+_EVEN_LOOKS = 20  # about so many looks get equal parts, later ones less
 _DOUBLINGS = 20  # further rankings then, each after twice as many rounds as the one before
 
 # Options that the tests, and so the promise, rest on: they cannot change after ``fit``.
@@ -66,7 +68,7 @@ class Rules:
 
     ``within`` ranks applicants within their own group only, ``floor`` is the mean chance of every
     applicant, whatever the rank, ``strategy`` spreads it, and ``monitor`` is δ of the drift
-    monitor, 0 for none. The other fields are options of ``CertifiedClassifier``.
+    monitor over all stages, 0 for none. The other fields are options of ``CertifiedClassifier``.
     """
 
     alpha: float
@@ -154,8 +156,14 @@ class Rules:
         return _SOFTNESS[-1]
 
     def monitor_limit(self, restarts: int) -> float:
-        """Return the monitor's δ of a stage; all together at most ``monitor``."""
-        return self.monitor / 2.0 ** (restarts + 1)
+        """Return the δ of bets against α in a stage; with ``change_limit`` at most ``monitor``."""
+        return _BETS_AGAINST_ALPHA * self.monitor / 2.0 ** (restarts + 1)
+
+    def change_limit(self, restarts: int, look: int) -> float:
+        """Return the p-value that is an alarm at a look, which are counted from 1 in each stage."""
+        # Over all looks 21/((l + 20)·(l + 21)) sums to one.
+        share = (_EVEN_LOOKS + 1) / ((look + _EVEN_LOOKS) * (look + _EVEN_LOOKS + 1))
+        return (1 - _BETS_AGAINST_ALPHA) * self.monitor / 2.0 ** (restarts + 1) * share
 
 
 def coin_strategy(strategy: Any) -> Strategy:

@@ -1,0 +1,241 @@
+"""Drift: comparisons of rounds by enumeration, false alarms, what a suspicion does, and fixtures.
+
+The fixtures are populations that broke α for seven and nine certified rounds unnoticed when the
+monitor only compared outcomes with α.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.special import expit
+from scipy.stats import fisher_exact
+
+from fairchance.methods.certified.engine import Change
+from fairchance.methods.certified.evidence import WINDOWS, compare_with_earlier
+from fairchance.words.rounds import note_text
+from methods.certified.known_truth import (
+    ALPHA,
+    OneFeature,
+    Slope,
+    play,
+    playing,
+    rngs,
+    start,
+    too_many,
+)
+
+ATOL = 1e-12
+
+
+# The comparison
+
+
+def arrangements(stratum, bad):
+    """Yield every assignment of outcomes that keeps the number of bad ones in each stratum."""
+    at = [np.flatnonzero(stratum == one) for one in np.unique(stratum)]
+    choices = [itertools.combinations(rows, int(bad[rows].sum())) for rows in at]
+    for chosen in itertools.product(*choices):
+        yield np.isin(np.arange(stratum.size), np.concatenate([*map(np.array, chosen)]))
+
+
+def small_case(rng):
+    stratum, recent = rng.integers(0, 3, 11), np.arange(11) >= 7
+    return stratum, rng.random(11) < 0.4, recent
+
+
+def test_one_stratum_is_fishers_exact_test(rng):
+    for _ in range(20):
+        bad, recent = rng.random(80) < 0.2, np.arange(80) >= 50
+        table = [[np.sum(bad[at]), np.sum(~bad[at])] for at in (recent, ~recent)]
+        p, expected = compare_with_earlier(np.zeros(80, np.intp), bad, recent)
+        assert p == pytest.approx(fisher_exact(table, alternative="greater")[1], abs=ATOL)
+        assert expected == pytest.approx(30 * bad[~recent].mean())
+
+
+def test_several_strata_by_enumeration(rng):
+    for _ in range(10):
+        stratum, bad, recent = small_case(rng)
+        # A stratum that is all recent, or all earlier, compares nothing.
+        both = np.array([np.unique(recent[stratum == one]).size == 2 for one in stratum])
+        counts = [np.sum(other & recent & both) for other in arrangements(stratum, bad)]
+        p, _ = compare_with_earlier(stratum, bad, recent)
+        assert p == pytest.approx(
+            np.mean(np.array(counts) >= np.sum(bad & recent & both)), abs=1e-9
+        )
+
+
+def test_p_values_are_valid_by_enumeration(rng):
+    for _ in range(5):
+        stratum, bad, recent = small_case(rng)
+        p = np.array(
+            [compare_with_earlier(stratum, x, recent)[0] for x in arrangements(stratum, bad)]
+        )
+        for level in (0.01, 0.05, 0.2, 0.5):
+            assert np.mean(p <= level) <= level + ATOL
+
+
+def test_large_rounds_lose_nothing_by_leaving_out_the_impossible():
+    rng = np.random.default_rng(3)
+    bad, recent = rng.random(400_000) < 0.12, np.arange(400_000) >= 300_000
+    table = [[np.sum(bad[at]), np.sum(~bad[at])] for at in (recent, ~recent)]
+    p, _ = compare_with_earlier(np.zeros(bad.size, np.intp), bad, recent)
+    assert p == pytest.approx(fisher_exact(table, alternative="greater")[1], rel=1e-6)
+
+
+# False alarms
+
+
+def test_all_looks_and_stages_together_stay_within_the_monitors_delta(rng):
+    (engine,) = start(Slope(), rng, monitor=0.05)._engines
+    rules = engine.rules
+    looks = [
+        sum(rules.change_limit(stage, look) for look in range(1, 20_000)) for stage in range(30)
+    ]
+    total = sum(looks) + sum(rules.monitor_limit(stage) for stage in range(30))
+    assert 0.0499 < total <= 0.05
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """Rounds of a policy whose reach varies, looked at after each of them.
+
+    ``strata`` is how many bands of ranks are kept apart, and ``spends`` whether the level is
+    divided among looks.
+    """
+
+    limit: float = 0.1
+    strata: int = 10
+    spends: bool = True
+    n: int = 150
+    rounds: int = 20
+
+    def alarm(self, rng):
+        """Return the round of the first alarm; 0 if there is none."""
+        rank, bad, rounds = np.empty(0), np.empty(0, np.bool_), np.empty(0, np.intp)
+        for t in range(1, self.rounds + 1):
+            # The reach grows, so that more of the later applicants are bad, without any change.
+            reach = 0.3 + 0.4 * t / self.rounds
+            new = reach * rng.random(self.n)
+            odds = 0.3 * new
+            rank, rounds = np.append(rank, new), np.append(rounds, np.full(self.n, t))
+            bad = np.append(bad, rng.random(self.n) < odds / (1 + odds))
+            level = self.limit
+            if self.spends:
+                level *= 21 / ((t + 20) * (t + 21)) / len(WINDOWS)
+            stratum = (rank * self.strata).astype(np.intp)
+            for window in WINDOWS:
+                recent = rounds > t - window
+                if t > window and compare_with_earlier(stratum, bad, recent)[0] <= level:
+                    return t
+        return 0
+
+
+def false_alarms(monitoring, n=150):
+    return sum(monitoring.alarm(rng) > 0 for rng in rngs(71, n))
+
+
+def test_false_alarms_are_as_rare_as_stated():
+    assert not too_many(false_alarms(Monitoring()), 150, 0.1)
+
+
+@pytest.mark.parametrize("broken", [Monitoring(strata=1), Monitoring(spends=False)])
+def test_controls_without_strata_or_without_spending_raise_too_many(broken):
+    assert too_many(false_alarms(broken), 150, 0.1)
+
+
+# Whole runs
+
+
+@dataclass(frozen=True)
+class Elsewhere(OneFeature):
+    """Another place: x is lower, and says less."""
+
+    def probability_good(self, people):
+        return expit(0.5 + 1.4 * (people.X[:, 0] - 0.3))
+
+
+HERE = Slope(intercept=1.0)
+FIXTURES = {"odds of bad": Slope(intercept=1.0 - np.log(1.6)), "another place": Elsewhere()}
+BEFORE, AFTER, RUNS = 16, 8, 4
+
+
+@pytest.mark.parametrize("name", FIXTURES)
+def test_few_certified_rounds_break_alpha_after_a_change(name):
+    broken, early = [], 0
+    for rng in rngs(72, RUNS):
+        classifier = start(HERE, rng)
+        play(classifier, HERE, rng, rounds=BEFORE, truth=False)
+        (engine,) = classifier._engines
+        early += engine.stage.restarts
+        after = play(classifier, FIXTURES[name], rng, rounds=AFTER)
+        assert after[0].certified
+        broken.append(sum(policy.certified and policy.fdr > ALPHA for policy in after))
+    assert early == 0
+    assert np.mean(broken) <= 3
+    assert max(broken) <= 4
+
+
+def test_without_the_monitor_nothing_is_noticed(rng):
+    classifier = start(HERE, rng, monitor=0)
+    play(classifier, HERE, rng, rounds=BEFORE, truth=False)
+    after = play(classifier, FIXTURES["another place"], rng, rounds=AFTER)
+    assert all(policy.certified and policy.fdr > ALPHA for policy in after)
+
+
+# A suspicion
+
+
+@pytest.fixture
+def certified(rng):
+    classifier = start(HERE, rng)
+    for policy in playing(classifier, HERE, rng, truth=False):
+        if policy.certified and classifier.rounds_[-1].round >= 10:
+            break
+    return classifier
+
+
+def suspect(classifier, times):
+    (engine,) = classifier._engines
+    engine.stage.change = Change(8, 9, 0.003, times, alarm=False)
+    return engine
+
+
+def test_a_suspicion_chooses_a_certified_policy_that_would_keep_alpha(certified):
+    (engine,) = certified._engines
+    usual = engine.choose()
+    careful = suspect(certified, 1.4).choose()
+    assert careful.certified
+    assert careful.ladder.certified()[careful.rung]
+    assert 1.4 * careful.estimated_fdr <= ALPHA < 1.4 * usual.estimated_fdr
+
+
+def test_if_no_certified_policy_would_keep_alpha_the_best_is_chosen(certified):
+    engine = suspect(certified, 50.0)
+    careful = engine.choose()
+    fdr = np.concatenate(
+        [engine.estimates.fdr(rows)[rows.ladder.certified()] for rows in engine.stage.ladder_rows]
+    )
+    assert careful.certified
+    assert careful.estimated_fdr == pytest.approx(np.nanmin(fdr))
+
+
+def test_a_certificate_says_what_speaks_against_it(certified, rng):
+    suspect(certified, 1.4)
+    certified.decide(rng.normal(size=(50, 1)))
+    (note,) = (one for one in certified.rounds_[-1].notes if one.code == "population_changed")
+    said = note_text(note)
+    assert "one population" in said
+    assert "rounds 8 to 9" in said
+    assert "p = 0.003" in said
+
+
+def test_rounds_that_share_a_shock_are_not_compared(rng):
+    classifier = start(HERE, rng, shock=0.01)
+    play(classifier, HERE, rng, rounds=20, truth=False)
+    (engine,) = classifier._engines
+    assert any(record.status == "certified" for record in classifier.rounds_)
+    assert engine.stage.looks == 0
