@@ -3,9 +3,10 @@
 ``python -m benchmarks NAME`` also runs the studies that the documentation quotes: ``certified``
 (what a certificate earns and keeps), ``rivals`` (the same beside what others would do), ``past``
 (how histories say they were selected), ``overlooked`` (groups that the past never accepted),
-``life`` (what a lender earns beside an existing business) and ``audit`` (estimates from logs
-against the truth), all with options of their own (``certified --help``), ``audit_speed`` (a million
-logged decisions), ``drift`` (the drift monitor), ``finite`` (ten million applicants in cells),
+``life`` (what a lender earns beside an existing business), ``drift`` (the drift monitor) and
+``audit`` (estimates from logs against the truth), all with options of their own (``certified
+--help``), ``audit_speed`` (a million logged decisions), ``finite`` (ten million applicants in
+cells),
 ``likeness`` (false stops of batches, and mistakes that are found).
 """
 
@@ -22,8 +23,8 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from benchmarks import speed  # noqa: E402
 
-WITH_OPTIONS = ("certified", "past", "overlooked", "life", "audit", "rivals")
-STUDIES = (*WITH_OPTIONS, "audit_speed", "drift", "finite", "likeness")
+WITH_OPTIONS = ("certified", "past", "overlooked", "life", "audit", "rivals", "drift")
+STUDIES = (*WITH_OPTIONS, "audit_speed", "finite", "likeness")
 
 
 def main() -> None:
