@@ -152,6 +152,7 @@ CERTIFIED = [
     ('ranks = "within-group"', {"ranks": "within_group"}),
     ('certify = "per-group"', {"certify": "per_group"}),
     ("floor = 0.05\npatience = 4\nmonitor = 0", {"floor": 0.05, "patience": 4, "monitor": 0}),
+    ("validity = 24", {"validity": 24}),
 ]
 PARTIAL = [
     (

@@ -144,6 +144,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
             f"a whole number or {_NEVER!r}", lambda value: value == _NEVER or WHOLE.fits(value)
         ),
         "monitor": NUMBER,
+        "validity": WHOLE,
     },
     PARTIAL: {
         **_COMMON,

@@ -221,6 +221,10 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
         f"{_rounds(facts['first'], facts['last'])} speak against: more are bad than before among "
         f"applicants of the same rank (p = {facts['p']:.2g} at one look)."
     ),
+    "lapses": (
+        "Evidence starts again every {validity:g} rounds: this certificate lapses after round "
+        "{last:g}, and its confidence is that of all certificates that began with it."
+    ),
     "patience_short": (
         "Outcomes took up to {delay:g} rounds so far, and patience is {patience:g}: later ones "
         "count as bad."

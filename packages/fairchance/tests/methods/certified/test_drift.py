@@ -16,6 +16,7 @@ from scipy.stats import fisher_exact
 
 from fairchance.methods.certified.engine import Change
 from fairchance.methods.certified.evidence import WINDOWS, compare_with_earlier
+from fairchance.simulate.populations import draw_applicants
 from fairchance.words.rounds import note_text
 from methods.certified.known_truth import (
     ALPHA,
@@ -239,3 +240,98 @@ def test_rounds_that_share_a_shock_are_not_compared(rng):
     (engine,) = classifier._engines
     assert any(record.status == "certified" for record in classifier.rounds_)
     assert engine.stage.looks == 0
+
+
+def test_good_outcomes_that_come_late_are_no_change(rng):
+    """With a patience, the last rounds miss good outcomes that earlier ones have by now."""
+    classifier, late = start(HERE, rng, patience=2), []
+    (engine,) = classifier._engines
+    for _ in range(20):
+        people = draw_applicants(HERE, 600, rng)
+        decided = classifier.decide(people.people.X)
+        ids, outcome = decided.ids[decided.accepted], people.outcome[decided.accepted]
+        slow = (outcome == 1) & (rng.random(ids.size) < 0.08)
+        classifier.observe(ids[~slow], outcome[~slow])
+        late.append((ids[slow], outcome[slow]))
+        if len(late) > 4:
+            classifier.observe(*late.pop(0))
+    assert engine.stage.looks > 3
+    assert engine.stage.restarts == 0
+    assert not any("population" in one.code for row in classifier.rounds_ for one in row.notes)
+
+
+# Certificates that lapse
+
+V = 6
+
+
+@pytest.fixture(scope="module")
+def lapsing():
+    """Return a run with validity, and before each round the live ladders and their levels."""
+    (rng,) = rngs(73, 1)
+    classifier, seen = start(HERE, rng, validity=V), []
+    (engine,) = classifier._engines
+    for _ in playing(classifier, HERE, rng, rounds=4 * V, truth=False):
+        levels = {ladder.frozen: ladder.level for ladder in engine.ladders}
+        seen.append((classifier.rounds_[-1], classifier.deployed_[0].ladder.frozen, levels))
+    return classifier, seen
+
+
+def generation(number):
+    return (number - 1) // V
+
+
+def test_at_most_two_generations_are_alive_and_each_spends_delta_once(lapsing):
+    classifier, seen = lapsing
+    spent: dict[int, dict[int, float]] = {}
+    for record, _, levels in seen:
+        alive = {generation(frozen) for frozen in levels}
+        assert alive <= {generation(record.round), generation(record.round) - 1}
+        for frozen, level in levels.items():
+            spent.setdefault(generation(frozen), {})[frozen] = level
+    assert len(spent) == 4  # each begins with a freeze
+    assert all(sum(levels.values()) <= classifier.delta for levels in spent.values())
+
+
+def test_a_certificate_is_never_older_than_two_validities(lapsing):
+    _, seen = lapsing
+    certified = [(record, frozen) for record, frozen, _ in seen if record.status == "certified"]
+    assert {generation(record.round) for record, _ in certified} >= {1, 2, 3}
+    for record, frozen in certified:
+        last = (generation(frozen) + 2) * V
+        assert record.round <= last
+        (note,) = (one for one in record.notes if one.code == "lapses")
+        assert note.facts == {"validity": V, "last": last}
+        assert f"after round {last}" in note_text(note)
+
+
+def test_a_generation_rests_on_its_own_rounds_only(lapsing):
+    """Ladders number all freezes, and none has seen outcomes from before its own freeze."""
+    classifier, seen = lapsing
+    (engine,) = classifier._engines
+    assert engine.stage.lapsed > 0
+    frozen = [at for at, _ in engine.stage.freezes]
+    for record, at, _ in seen:
+        assert frozen[record.ladder] == at
+    rounds, known = engine.rows["round"], engine.rows["outcome"] >= 0
+    for ladder in engine.ladders:
+        assert ladder.n_tested <= np.sum(known & (rounds >= ladder.frozen))
+
+
+def test_a_restart_spends_the_generations_delta_and_the_next_has_it_all(rng):
+    classifier = start(HERE, rng, validity=V, horizon=None)
+    (engine,) = classifier._engines
+    play(classifier, HERE, rng, rounds=3, truth=False)
+    engine.restart("correction")
+    play(classifier, HERE, rng, rounds=V, truth=False)
+    spent: dict[int, float] = {}
+    for ladder in engine.ladders:
+        key = generation(ladder.frozen)
+        spent[key] = spent.get(key, 0.0) + ladder.level
+    assert spent[0] <= 0.2 * classifier.delta < spent[1] <= classifier.delta
+
+
+@pytest.mark.parametrize("validity", [0, -1, 1.5, "six"])
+def test_validity_counts_rounds(validity, rng):
+    with pytest.raises((ValueError, TypeError), match="validity"):
+        start(HERE, rng, validity=validity)

@@ -274,6 +274,11 @@ class CertifiedClassifier(DecidingClassifier):
     monitor
         δ of the drift monitor: the probability that it ever drops certificates without drift. 0
         means no monitor.
+    validity
+        V: evidence starts again every V rounds, and certificates lapse 2·V rounds after their
+        evidence began. The promise is then about each such generation of certificates: with
+        probability at least 1 − δ, none of it breaks the bound. None means that certificates do
+        not lapse.
     group_as_feature
         Append the group to the features.
     group_mode
@@ -349,6 +354,7 @@ class CertifiedClassifier(DecidingClassifier):
         patience: int | None = None,
         noise: OutcomeNoise | None = None,
         monitor: float = 0.05,
+        validity: int | None = None,
         group_as_feature: bool = False,
         group_mode: Literal["aware", "blind", "audit"] = "aware",
         attributes: Literal["crossed", "side_by_side"] = "crossed",
@@ -376,6 +382,7 @@ class CertifiedClassifier(DecidingClassifier):
         self.patience = patience
         self.noise = noise
         self.monitor = monitor
+        self.validity = validity
         self.group_as_feature = group_as_feature
         self.group_mode = group_mode
         self.attributes = attributes

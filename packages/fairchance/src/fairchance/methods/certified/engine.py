@@ -396,6 +396,26 @@ class Change:
 
 
 @saved
+@dataclass(frozen=True)
+class Generation:
+    """The certificates whose evidence began with the same round, if certificates lapse.
+
+    Attributes
+    ----------
+    began
+        Its first round.
+    restarts
+        Number of restarts before it.
+    freezes
+        Number of freezes of the stage before it.
+    """
+
+    began: int = 1
+    restarts: int = 0
+    freezes: int = 0
+
+
+@saved
 @dataclass(eq=False)
 class Stage:
     """The tests since certificates were last dropped: everything that a restart drops.
@@ -410,6 +430,8 @@ class Stage:
         ``"correction"`` or ``"drift"``, which ended the stage before; empty for the first stage.
     ladder_rows
         The ladders, with the positions of our own accepted applicants.
+    lapsed
+        Number of ladders before them, whose certificates have lapsed.
     pilot
         The pilot; None before the first ladder is frozen.
     widest
@@ -433,6 +455,7 @@ class Stage:
     began: int = 1
     reason: str = ""
     ladder_rows: list[LadderRows] = field(default_factory=list)
+    lapsed: int = 0
     pilot: Pilot | None = None
     widest: float = 0.0
     monitor: DriftMonitor | None = None
@@ -460,6 +483,8 @@ class Engine:
         Number of groups.
     stage
         The tests since certificates were last dropped.
+    generation
+        The certificates that are tested for now; with ``validity``, older ones lapse.
     waiting
         Rounds that are not in the tests yet, in their order.
     settled
@@ -477,7 +502,7 @@ class Engine:
     last_batch
         Applicants of the last round; None before the first, or if all were forgotten.
     delta_spent
-        Part of δ given to ladders so far.
+        Part of δ given to ladders so far, in this generation.
     handed_over
         Whether policies that do not follow the lender's own may be deployed beside it.
     delay
@@ -490,6 +515,7 @@ class Engine:
     rows: ApplicantRows
     n_groups: int
     stage: Stage = field(default_factory=Stage)
+    generation: Generation = field(default_factory=Generation)
     waiting: list[WaitingRound] = field(default_factory=list)
     settled: list[SettledRound] = field(default_factory=list)
     settled_round: int = 0
@@ -566,6 +592,8 @@ class Engine:
         seen them, and their outcomes.
         """
         self.largest_batch = max(self.largest_batch, n_batch)
+        if self.rules.validity is not None and t >= self.generation.began + self.rules.validity:
+            self._begin_generation(t)
         if self._is_due(t):
             likelihood, notes = learn()
             if likelihood is None:
@@ -576,14 +604,30 @@ class Engine:
             known = held_out() if first else None
             self._freeze(t, reference, likelihood, notes, known)
 
+    def _begin_generation(self, t: int) -> None:
+        """Let the certificates of the generation before this one lapse, and start evidence anew."""
+        # Rounds before ``t`` chose nothing here: the calendar did. So each generation is a run of
+        # tests by itself, with its own δ.
+        stage, before = self.stage, self.generation.began
+        kept = [rows for rows in stage.ladder_rows if rows.ladder.frozen >= before]
+        stage.lapsed += len(stage.ladder_rows) - len(kept)
+        stage.ladder_rows = kept
+        for waiting in self.waiting:
+            waiting.bets = [bet for bet in waiting.bets if bet.ladder.frozen >= before]
+        if self.last_batch is not None:
+            self.last_batch.positions = []
+        self.generation = Generation(t, stage.restarts, len(stage.freezes))
+        self.delta_spent = 0.0
+
     def _is_due(self, t: int) -> bool:
-        done, freezes = self.stage.freezes, self.rules.freezes
+        done, freezes = self.stage.freezes[self.generation.freezes :], self.rules.freezes
         k = len(done)
         if k >= len(freezes):
             return False
         first, outcomes = freezes[k]
         known = self.learnable_rows().size
-        if t - self.stage.began + 1 < first or known < outcomes:
+        began = max(self.stage.began, self.generation.began)
+        if t - began + 1 < first or known < outcomes:
             return False
         if not done:
             return True
@@ -602,7 +646,8 @@ class Engine:
     ) -> None:
         # The ladder is tested on round t and later ones only, so its ranking, floor, softness and
         # starts may depend on everything known now.
-        rules, stage, k = self.rules, self.stage, len(self.stage.freezes)
+        rules, stage, number = self.rules, self.stage, len(self.stage.freezes)
+        k = number - self.generation.freezes
         X, group = reference.X, reference.group
         score = np.asarray(likelihood.score(X, group), np.float64)
         ranking = Ranking.freeze(
@@ -617,14 +662,19 @@ class Engine:
         beside = reference.incumbent is not None
         if k == 0:
             stage.with_lender = beside
-        level = rules.level(k, stage.restarts, beside=stage.with_lender) / (2 if beside else 1)
+        # Later generations begin with a ranking that is as good as any, as beside the lender.
+        early = stage.with_lender or self.generation.freezes > 0
+        level = rules.level(k, stage.restarts - self.generation.restarts, beside=early)
+        level /= 2 if beside else 1
 
         pilot = stage.pilot
 
         def ladder_of(softness: float, union: bool) -> Ladder:
             return Ladder(
                 ranking,
-                edge_softness(ranking, k, rules, pilot, stage.widest, self.largest_batch, softness),
+                edge_softness(
+                    ranking, number, rules, pilot, stage.widest, self.largest_batch, softness
+                ),
                 floor,
                 level,
                 ((0, 1.0),),
@@ -635,7 +685,7 @@ class Engine:
                 shock=rules.shock,
             )
 
-        usual = rules.softness(k)
+        usual = rules.softness(number)
         kinds = [ladder_of(usual, False)]
         if beside:
             # The union explores, so the edge of the other kind may be as hard as it ever gets.
@@ -817,6 +867,12 @@ class Engine:
             at, deployed.probability(before), self.estimates.fdr(ladder_rows)
         )
         return np.asarray(use[0].any(axis=0))
+
+    def _lapse(self, ladder: Ladder, validity: int) -> dict[str, int]:
+        """Return how long certificates are valid, and the last round of those of a ladder."""
+        began = self.generation.began
+        began -= 0 if ladder.frozen >= began else validity
+        return {"validity": validity, "last": began + 2 * validity - 1}
 
     # Choosing.
 
@@ -1309,15 +1365,18 @@ class Engine:
         together = persons is not None and np.unique(persons).size < persons.size
         if rules.monitor == 0 or rules.shock or together:
             return
-        (ladder_rows,) = (rows for rows in stage.ladder_rows if rows.ladder is ladder)
-        strata = ladder_rows.strata
+        strata = next((rows.strata for rows in stage.ladder_rows if rows.ladder is ladder), None)
+        if strata is None:  # lapsed
+            return
         rounds, outcome = (self.rows[name][: strata.size] for name in ("round", "outcome"))
-        rows = np.flatnonzero((rounds >= ladder.frozen) & (outcome >= 0))
-        strata, bad, since = strata[rows], outcome[rows] == 0, waiting.number - rounds[rows]
+        rows = np.flatnonzero((rounds >= ladder.frozen) & (outcome != NOT_TAKEN))
+        strata, outcome, since = strata[rows], outcome[rows], waiting.number - rounds[rows]
         stage.looks += 1
         limit, found = rules.change_limit(stage.restarts, stage.looks), []
         for window in WINDOWS:
             recent = since < window
+            # What is not known counts as good now and as bad before: good outcomes may come later.
+            bad = np.where(recent, outcome == 0, outcome != 1)
             if bad[recent].sum() > allowed * recent.sum() and not recent.all():
                 p, expected = compare_with_earlier(strata, bad, recent)
                 p, times = min(1.0, len(WINDOWS) * p), bad[recent].sum() / max(expected, 1.0)
@@ -1342,6 +1401,7 @@ class Engine:
         if reason == "drift":
             self._leave_out_old_rounds()
         self.stage = Stage(self.stage.restarts + 1, self.n_rounds + 1, reason)
+        self.generation = replace(self.generation, freezes=0)
         for waiting in self.waiting:  # no bets, as their ladders are gone
             waiting.bets = []
         if self.last_batch is not None:
@@ -1380,6 +1440,8 @@ class Engine:
         if rules.patience is not None and rules.patience <= self.delay:
             facts = {"patience": rules.patience, "delay": self.delay}
             notes.append(Note("patience_short", facts))
+        if policy.certified and rules.validity is not None:
+            notes.append(Note("lapses", self._lapse(ladder, rules.validity)))
         if policy.certified and stage.change is not None:
             change = stage.change
             facts = {name: getattr(change, name) for name in ("first", "last", "p", "times")}
@@ -1392,7 +1454,7 @@ class Engine:
             status=policy.status,
             n_people=int(accepted.size),
             n_accepted=int(accepted.sum()),
-            ladder=self.ladders.index(ladder),
+            ladder=self.stage.lapsed + self.ladders.index(ladder),
             share=policy.sure_share,
             log_wealth=float(ladder.wealth.best[rung]),
             threshold=ladder.threshold(rung),

@@ -53,6 +53,7 @@ FIXED = (
     "patience",
     "noise",
     "monitor",
+    "validity",
     "group_as_feature",
     "group_mode",
     "attributes",
@@ -86,16 +87,20 @@ class Rules:
     per_person: int = 5
     shock: float = 0.0
     exploration_price: float | None = None
+    validity: int | None = None
 
     @staticmethod
     def of(classifier: Any, n_engines: int, strategy: Strategy) -> Rules:
         """Return the rules of one of a classifier's engines, which share δ and price equally."""
         price = classifier.exploration_price
+        horizon, validity = classifier.horizon, classifier.validity
+        if validity is not None:  # a ladder lives as long as its generation
+            horizon = 2 * validity if horizon is None else min(horizon, 2 * validity)
         return Rules(
             classifier.alpha,
             classifier.delta / n_engines,
             Accuracy() if classifier.utility is None else classifier.utility,
-            classifier.horizon,
+            horizon,
             within=classifier.ranks == "within_group" and n_engines == 1,
             floor=classifier.floor,
             strategy=strategy,
@@ -107,6 +112,7 @@ class Rules:
             per_person=classifier.per_person,
             shock=classifier.shock,
             exploration_price=None if price is None else price / n_engines,
+            validity=validity,
         )
 
     @property
@@ -215,7 +221,7 @@ def _check_numbers(classifier: Any) -> None:
     if price is not None and not (isinstance(price, int | float | np.number) and price >= 0):
         raise InputError(f"exploration_price must be a number from 0 on, or None, got {price!r}.")
     check_rounds("per_person", classifier.per_person, least=1)
-    for name in ("horizon", "patience"):
+    for name in ("horizon", "patience", "validity"):
         check_rounds(name, getattr(classifier, name), least=1)
     if classifier.maturity is None:
         raise InputError("maturity counts rounds and must be 0 or more, got None.")
