@@ -7,7 +7,7 @@ features, logged probabilities and outcomes of accepted applicants; ids serve on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -82,7 +82,8 @@ _HARDLY_ANY = 0.02  # of applicants: a lender who accepts fewer has no business 
 _PRICE_OF_LEARNING = 0.03  # of what the lender's policy earns
 _ABOUT_THE_SAME = 0.01  # of a policy's worth
 _PROMISING = 0.9  # of α: the largest estimated FDR to bet on in the history
-_SUSPECT = 0.05  # p-value of a change, at one look, from which on certificates mention it
+_CAREFUL = 0.05  # p-value of a change, at one look, from which on safer policies are chosen
+_SUSPECT = 0.01  # the same, from which on certificates mention it
 _HELD_UP = 5  # rounds in which nothing was tested before that is worth a warning
 
 
@@ -382,7 +383,7 @@ class Change:
     p
         Probability that bad outcomes are as frequent in them by chance, at one look.
     times
-        Bad outcomes in them, as a multiple of what earlier rounds let expect.
+        The share of bad outcomes in them, as a multiple of the estimated FDR of their last policy.
     alarm
         Whether p is so small that certificates have to be dropped: over all looks, chance does that
         with a probability of at most ``monitor``.
@@ -392,7 +393,7 @@ class Change:
     last: int
     p: float
     times: float
-    alarm: bool
+    alarm: bool = False
 
 
 @saved
@@ -1357,33 +1358,46 @@ class Engine:
     def _compare_rounds(self, waiting: WaitingRound, allowed: float) -> None:
         """Compare the last rounds up to one that was certified with those before.
 
-        Rankings learn from outcomes, so only rounds since the ladder was frozen are compared.
+        Rankings learn from outcomes, so only rounds since a ladder was frozen are compared.
         """
-        rules, stage, ladder = self.rules, self.stage, waiting.policy.ladder
-        persons = waiting.persons
+        rules, stage, persons = self.rules, self.stage, waiting.persons
         # If outcomes of a round depend on each other, they cannot be exchanged.
         together = persons is not None and np.unique(persons).size < persons.size
         if rules.monitor == 0 or rules.shock or together:
             return
-        strata = next((rows.strata for rows in stage.ladder_rows if rows.ladder is ladder), None)
-        if strata is None:  # lapsed
-            return
-        rounds, outcome = (self.rows[name][: strata.size] for name in ("round", "outcome"))
-        rows = np.flatnonzero((rounds >= ladder.frozen) & (outcome != NOT_TAKEN))
-        strata, outcome, since = strata[rows], outcome[rows], waiting.number - rounds[rows]
         stage.looks += 1
-        limit, found = rules.change_limit(stage.restarts, stage.looks), []
+        # The oldest ladder has seen most rounds; without it a ranking frozen after a change would
+        # find nothing to compare with.
+        ladders = [
+            rows
+            for i, rows in enumerate(stage.ladder_rows)
+            if i == 0 or rows.ladder is waiting.policy.ladder
+        ]
+        found = [change for rows in ladders for change in self._changes(rows, waiting, allowed)]
+        change = min(found, key=lambda change: change.p, default=None)
+        stage.change = None
+        if change is not None and (p := min(1.0, len(ladders) * change.p)) <= _CAREFUL:
+            alarm = p <= rules.change_limit(stage.restarts, stage.looks)
+            stage.change = replace(change, p=p, alarm=alarm)
+
+    def _changes(
+        self, ladder_rows: LadderRows, waiting: WaitingRound, allowed: float
+    ) -> Iterator[Change]:
+        """Yield comparisons by the ranks of a ladder, of windows in which too many are bad."""
+        strata = ladder_rows.strata
+        rounds, outcome = (self.rows[name][: strata.size] for name in ("round", "outcome"))
+        rows = np.flatnonzero((rounds >= ladder_rows.ladder.frozen) & (outcome != NOT_TAKEN))
+        strata, outcome, since = strata[rows], outcome[rows], waiting.number - rounds[rows]
         for window in WINDOWS:
             recent = since < window
             # What is not known counts as good now and as bad before: good outcomes may come later.
             bad = np.where(recent, outcome == 0, outcome != 1)
-            if bad[recent].sum() > allowed * recent.sum() and not recent.all():
-                p, expected = compare_with_earlier(strata, bad, recent)
-                p, times = min(1.0, len(WINDOWS) * p), bad[recent].sum() / max(expected, 1.0)
-                first = waiting.number - window + 1
-                found.append(Change(first, waiting.number, p, float(times), p <= limit))
-        change = min(found, key=lambda change: change.p, default=None)
-        stage.change = change if change is not None and change.p <= _SUSPECT else None
+            n_bad = int(bad[recent].sum())
+            if n_bad > allowed * recent.sum() and not recent.all():
+                p = len(WINDOWS) * compare_with_earlier(strata, bad, recent)
+                usual = waiting.policy.estimated_fdr
+                times = n_bad / int(recent.sum()) / usual if usual > 0 else 1.0
+                yield Change(waiting.number - window + 1, waiting.number, p, times)
 
     def _has_drifted(self) -> bool:
         """Return whether the outcomes of certified rounds speak against their certificates."""
@@ -1442,8 +1456,8 @@ class Engine:
             notes.append(Note("patience_short", facts))
         if policy.certified and rules.validity is not None:
             notes.append(Note("lapses", self._lapse(ladder, rules.validity)))
-        if policy.certified and stage.change is not None:
-            change = stage.change
+        change = stage.change
+        if policy.certified and change is not None and change.p <= _SUSPECT:
             facts = {name: getattr(change, name) for name in ("first", "last", "p", "times")}
             notes.append(Note("population_changed", facts))
         if barred is not None:
