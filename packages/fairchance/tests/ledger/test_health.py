@@ -24,7 +24,7 @@ from fairchance.ledger.outcomes import UnlikeExpected
 from fairchance.ledger.summary import Change, GroupSummary, NextTested, Outcomes, Promise
 from fairchance.people.likeness import Unlike
 from fairchance.words.checks import WORDS, check_text, check_words, mistakes_so_far, verdict
-from fairchance.words.rounds import needed, note_text, sentence
+from fairchance.words.rounds import about_certificate, needed, note_text, sentence
 from ledger_worlds import algorithm_1, certified, started
 
 LOOKS = 300
@@ -646,6 +646,16 @@ def test_rounds_that_vary_more_than_chance_turn_the_light_amber(pilot):
     assert (shocked.facts["rounds"], shocked.facts["policies"]) == (6, 1)
     assert 0.02 < shocked.low < shocked.value < shocked.high
     assert f"shock = {shocked.value:.2g} would cover" in check_text(shocked)
+
+
+def test_a_suspected_change_is_the_one_answer_of_the_light_and_the_certificate(pilot):
+    note = Note("population_changed", {"first": 4, "last": 6, "p": 0.002, "times": 1.5})
+    program = months(pilot, SHOCKED, notes=(note,), status="certified")
+    changed = [one for one in check_health(program) if one.question == "independence"]
+    assert [(one.finding, one.light) for one in changed] == [("population_changed", "amber")]
+    (last,) = program.rounds[-1].certificates
+    assert note_text(note) in check_text(changed[0])
+    assert note_text(note) in [*about_certificate(last)]
 
 
 def test_the_shock_that_covers_what_was_seen_turns_the_light_green(pilot):

@@ -385,15 +385,15 @@ class Change:
     times
         The share of bad outcomes in them, as a multiple of the estimated FDR of their last policy.
     alarm
-        Whether p is so small that certificates have to be dropped: over all looks, chance does that
-        with a probability of at most ``monitor``.
+        Whether certificates have to be dropped: more than α of the outcomes are bad, and p is so
+        small that over all looks chance does that with a probability of at most ``monitor``.
     """
 
     first: int
     last: int
     p: float
     times: float
-    alarm: bool = False
+    alarm: bool
 
 
 @saved
@@ -441,7 +441,7 @@ class Stage:
         The drift monitor; None before the first certified round is tested.
     looks, change
         How often rounds were compared with earlier ones, and what the last comparison suspects;
-        None if at most α of the last outcomes are bad, or if chance explains it.
+        None if chance explains them.
     freezes
         The rounds before which rankings were frozen, with the outcomes known then.
     with_lender
@@ -1373,17 +1373,19 @@ class Engine:
             for i, rows in enumerate(stage.ladder_rows)
             if i == 0 or rows.ladder is waiting.policy.ladder
         ]
-        found = [change for rows in ladders for change in self._changes(rows, waiting, allowed)]
-        change = min(found, key=lambda change: change.p, default=None)
-        stage.change = None
-        if change is not None and (p := min(1.0, len(ladders) * change.p)) <= _CAREFUL:
-            alarm = p <= rules.change_limit(stage.restarts, stage.looks)
-            stage.change = replace(change, p=p, alarm=alarm)
+        limit, n = rules.change_limit(stage.restarts, stage.looks), len(ladders) * len(WINDOWS)
+        found = [
+            replace(change, p=min(1.0, n * change.p), alarm=change.alarm and n * change.p <= limit)
+            for rows in ladders
+            for change in self._changes(rows, waiting, allowed)
+        ]
+        change = min(found, key=lambda change: (not change.alarm, change.p), default=None)
+        stage.change = change if change is not None and change.p <= _CAREFUL else None
 
     def _changes(
         self, ladder_rows: LadderRows, waiting: WaitingRound, allowed: float
     ) -> Iterator[Change]:
-        """Yield comparisons by the ranks of a ladder, of windows in which too many are bad."""
+        """Yield comparisons by the ranks of a ladder; an alarm is possible if too many are bad."""
         strata = ladder_rows.strata
         rounds, outcome = (self.rows[name][: strata.size] for name in ("round", "outcome"))
         rows = np.flatnonzero((rounds >= ladder_rows.ladder.frozen) & (outcome != NOT_TAKEN))
@@ -1392,12 +1394,11 @@ class Engine:
             recent = since < window
             # What is not known counts as good now and as bad before: good outcomes may come later.
             bad = np.where(recent, outcome == 0, outcome != 1)
-            n_bad = int(bad[recent].sum())
-            if n_bad > allowed * recent.sum() and not recent.all():
-                p = len(WINDOWS) * compare_with_earlier(strata, bad, recent)
-                usual = waiting.policy.estimated_fdr
-                times = n_bad / int(recent.sum()) / usual if usual > 0 else 1.0
-                yield Change(waiting.number - window + 1, waiting.number, p, times)
+            if recent.any() and not recent.all():
+                share, usual = float(bad[recent].mean()), waiting.policy.estimated_fdr
+                p, first = compare_with_earlier(strata, bad, recent), waiting.number - window + 1
+                times = share / usual if usual > 0 else 1.0
+                yield Change(first, waiting.number, p, times, alarm=share > allowed)
 
     def _has_drifted(self) -> bool:
         """Return whether the outcomes of certified rounds speak against their certificates."""
