@@ -385,8 +385,9 @@ class Change:
     times
         The share of bad outcomes in them, as a multiple of the estimated FDR of their last policy.
     alarm
-        Whether certificates have to be dropped: more than α of the outcomes are bad, and p is so
-        small that over all looks chance does that with a probability of at most ``monitor``.
+        Whether certificates have to be dropped: more than α of the outcomes are bad, or a change
+        was suspected before, and p is so small that over all looks chance does that with a
+        probability of at most ``monitor``.
     """
 
     first: int
@@ -1398,7 +1399,9 @@ class Engine:
                 share, usual = float(bad[recent].mean()), waiting.policy.estimated_fdr
                 p, first = compare_with_earlier(strata, bad, recent), waiting.number - window + 1
                 times = share / usual if usual > 0 else 1.0
-                yield Change(first, waiting.number, p, times, alarm=share > allowed)
+                # A careful policy has fewer bad outcomes, which is no reason to forget the change.
+                matters = share > allowed or self.stage.change is not None
+                yield Change(first, waiting.number, p, times, alarm=matters)
 
     def _has_drifted(self) -> bool:
         """Return whether the outcomes of certified rounds speak against their certificates."""
