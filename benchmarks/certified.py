@@ -8,7 +8,9 @@ each certificate is false), ``hopeless`` (no policy comes near it: how soon pilo
 (options about groups), ``floors`` (what a chance for everybody costs) and ``speed``. ``--past``
 says how the past selected: on the ``outcome`` (the default), by a cut on ``features`` (three
 kinds), a noisy ``human`` who sees features, or ``excluded-group``, on the outcome, but nobody or
-one of a group, whose column is a feature. Each run is appended to a file, and a repeated command
+one of a group, whose column is a feature. ``--batch`` is the number of applicants in a round, by
+default a fortieth of the data set, and a run has as many rounds of 39 as there are applicants for.
+Each run is appended to a file, and a repeated command
 continues where the last one stopped.
 """
 
@@ -49,7 +51,8 @@ from fairchance_lab.experiments.world_spec import WorldSpec
 Floats = NDArray[np.float64]
 Row = dict[str, Any]
 
-ALPHA, DELTA, ROUNDS, LATE = 0.15, 0.1, 39, 30
+ALPHA, DELTA, ROUNDS = 0.15, 0.1, 39
+LATE = slice(-10, None)  # rounds
 GAIN, LOSS = 200.0, 500.0
 SEED = 37_000  # not used during development, for which seeds from 17,000 and 27,000 were
 NULLS = {"null": 5, "noise": 60}  # numbers of features
@@ -186,6 +189,17 @@ def select(
     return score >= np.quantile(score, 1 - share)
 
 
+def stream(
+    n_people: int, batch: int | None, rng: np.random.Generator
+) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
+    """Return who is in the history and in each round, in random order."""
+    past, *rounds = np.array_split(rng.permutation(n_people), ROUNDS + 1)
+    if batch is None:
+        return past, rounds
+    rest = np.concatenate(rounds)
+    return past, np.split(rest, np.arange(batch, rest.size + 1, batch))[:-1][:ROUNDS]
+
+
 def play(
     name: str,
     seed: int,
@@ -193,9 +207,10 @@ def play(
     method: type[CertifiedClassifier] = CertifiedClassifier,
     flipped: bool = False,
     kind: str = "outcome",
+    batch: int | None = None,
     **options: Any,
 ) -> Row:
-    """Run a method for 39 rounds after a history.
+    """Run a method for up to 39 rounds after a history.
 
     Parameters
     ----------
@@ -209,10 +224,12 @@ def play(
         Whether the outcomes of the history are recorded the wrong way round.
     kind
         How the past selected.
+    batch
+        Applicants in a round; None for a fortieth of all.
     """
     people = people_of(name, seed)
     rng = np.random.default_rng(seed)
-    past, *rounds = np.array_split(rng.permutation(len(people)), ROUNDS + 1)
+    past, rounds = stream(len(people), batch, rng)
     good = people.good[past]
     accepted = select(name, people, past, kind, rng)
     classifier = method(
@@ -255,7 +272,7 @@ class Judge:
 
     def __init__(self, people: Everybody, rounds: list[NDArray[np.intp]]) -> None:
         self.people = people
-        self.late = np.concatenate(rounds[LATE - 1 :])
+        self.late = np.concatenate(rounds[LATE])
         self.bad = 1 - people.good
         self.groups = {str(name): people.group == name for name in np.unique(people.group)}
         self.known: dict[Any, Any] = {}
@@ -369,14 +386,15 @@ def variants(part: str) -> dict[str, dict[str, Any]]:
 
 
 def runs(
-    part: str, data: list[str], seeds: range, kinds: list[str]
+    part: str, data: list[str], seeds: range, kinds: list[str], batch: int | None
 ) -> Iterator[tuple[Row, Callable[[], Row]]]:
     """Yield the runs of a part: what identifies each, and a function that runs it."""
     for seed, name, kind in product(seeds, data, kinds):
         for variant, options in variants(part).items():
             said = variant if kind == "outcome" else f"{variant}, past: {kind}"
+            said += "" if batch is None else f", batch: {batch}"
             about = {"part": part, "data": name, "variant": said, "seed": seed}
-            yield about, partial(play, name, seed, kind=kind, **options)
+            yield about, partial(play, name, seed, kind=kind, batch=batch, **options)
 
 
 def mean(values: list[float]) -> str:
@@ -390,8 +408,8 @@ def print_judged(name: str, variant: str, rows: list[Row]) -> None:
     most, logistic = references(name)
     certified = np.array([row["certified"] for row in rows])
     broken = np.array([row["fdr"] for row in rows]) > ALPHA
-    late = np.array([np.mean(row["earned"][LATE - 1 :]) for row in rows])
-    fresh = np.array([np.mean(row["earned_late"][LATE - 1 :]) for row in rows])
+    late = np.array([np.mean(row["earned"][LATE]) for row in rows])
+    fresh = np.array([np.mean(row["earned_late"][LATE]) for row in rows])
     whole = np.array([np.mean(row["earned"]) for row in rows])
     first = np.where(certified.any(axis=1), certified.argmax(axis=1) + 1.0, np.nan)
     pilots, kept = ~certified, (certified & broken).any(axis=1)
@@ -417,7 +435,7 @@ def print_judged(name: str, variant: str, rows: list[Row]) -> None:
     }
     for rate in ("tpr", "fdr"):
         for group in rows[0][f"{rate}_by_group"][0]:
-            values = [r[group] for row in rows for r in row[f"{rate}_by_group"][LATE - 1 :]]
+            values = [r[group] for row in rows for r in row[f"{rate}_by_group"][LATE]]
             lines[f"late {rate.upper()} of {group}"] = f"{np.mean(values):.2f}"
     for text, value in lines.items():
         print(f"  {text:43s} {value}", flush=True)
@@ -427,7 +445,7 @@ def predictions(rows: list[Row]) -> str:
     """Return how often ``more_outcomes`` was near the outcomes that the first certificate took."""
     ratios = []
     for row in rows:
-        if not any(row["certified"]) or len(row["n_outcomes"]) > ROUNDS:
+        if not any(row["certified"]) or len(row["n_outcomes"]) > len(row["certified"]):
             continue
         first = row["certified"].index(True)
         for more, n in zip(row["more_outcomes"][:first], row["n_outcomes"][:first], strict=True):
@@ -496,7 +514,9 @@ def print_results(rows: list[Row]) -> None:
             print(f"  in {n} runs: {message}")
 
 
-def measure(part: str, data: list[str], seeds: range, kinds: list[str], out: Path) -> None:
+def measure(
+    part: str, data: list[str], seeds: range, kinds: list[str], batch: int | None, out: Path
+) -> None:
     """Run what is not in the file yet, append each run to it, and print the results."""
     saved = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     keys = ("part", "data", "variant", "seed", "commit")
@@ -505,7 +525,7 @@ def measure(part: str, data: list[str], seeds: range, kinds: list[str], out: Pat
         ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
     ).stdout.strip()
     rows = []
-    for about, run in runs(part, data, seeds, kinds):
+    for about, run in runs(part, data, seeds, kinds, batch):
         about["commit"] = commit
         key = tuple(about[name] for name in keys)
         if key not in done:
@@ -568,6 +588,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, help="runs of each kind")
     parser.add_argument("--first-seed", type=int, default=SEED)
     parser.add_argument("--past", choices=PASTS, default="outcome", help="how the past selected")
+    parser.add_argument("--batch", type=int, help="applicants in a round")
     parser.add_argument("--out", type=Path, default=Path("results/certified.jsonl"))
     options = parser.parse_args(arguments)
     for part in options.part:
@@ -576,7 +597,8 @@ def main(arguments: list[str] | None = None) -> None:
             continue
         data, n = PARTS[part]
         seeds = range(options.first_seed, options.first_seed + (options.seeds or n))
-        measure(part, options.data or data, seeds, PASTS[options.past], options.out)
+        kinds, batch = PASTS[options.past], options.batch
+        measure(part, options.data or data, seeds, kinds, batch, options.out)
 
 
 if __name__ == "__main__":
