@@ -116,6 +116,47 @@ def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
         assert start > pilot if edge > 0.1 else lowest <= start < pilot
 
 
+@pytest.mark.parametrize("edge", [1.0, 0.22, 0.0])
+@pytest.mark.parametrize("tau", [0.002, 0.1])
+def test_a_pilot_moves_to_the_widest_safe_rung_in_reach(edge, tau):
+    """One in ten is bad up to a rank, and all are beyond it; the share of the pilot is 0.2.
+
+    Outwards it goes where weights are at most 4, or half as far again, and inwards by half.
+    """
+    ladder, n = make_ladder(tau=tau), 2000
+    ladder.starts = ((0, 1.0),)
+    at = ladder.locate(np.random.default_rng(0).normal(size=(n, 1)), np.zeros(n, np.intp))
+    bad = (np.arange(n) % 10 == 0) | (at.rank > edge)
+    known = estimates_of(at.rank, (~bad).astype(np.int8), 1.0)
+    pi = np.exp(-np.maximum(0, at.rank[:, None] - ladder.grid) / tau)
+    fdr = pi[bad].sum(axis=0) / pi.sum(axis=0)
+    error = np.sqrt((pi**2 * (bad[:, None] - fdr) ** 2).sum(axis=0)) / pi.sum(axis=0)
+    safe = (fdr + 0.7 * error <= ALPHA) & (fdr <= 0.9 * ALPHA)
+    here, half, far = (
+        int(np.argmin(abs(ladder.grid - q))) for q in (0.2, 0.1, max(0.3, 0.2 + tau * np.log(4)))
+    )
+    wider = [j for j in range(here + 1, far + 1) if safe[j]]
+    kept = [j for j in range(half, here + 1) if fdr[j] <= 0.9 * ALPHA]
+    expected = max(wider) if wider else max(kept, default=half)
+    rung, share = Pilot(ALPHA, 0.2).rung(LadderRows(ladder, at), known)
+    assert rung == expected
+    assert {1.0: rung == far > here, 0.22: rung < far, 0.0: rung == half}[edge]
+    assert share == pytest.approx(ladder.grid[rung] if wider or rung < here else 0.2)
+
+
+def test_a_pilot_of_bad_applicants_shrinks_to_the_innermost_rung():
+    ladder, n = make_ladder(tau=0.002), 500
+    ladder.starts = ((0, 1.0),)
+    at = ladder.locate(np.random.default_rng(0).normal(size=(n, 1)), np.zeros(n, np.intp))
+    known, pilot = estimates_of(at.rank, np.zeros(n, np.int8), 1.0), Pilot(ALPHA, 0.1)
+    rungs = []
+    while not rungs or rungs[-1]:
+        rung, pilot.share = pilot.rung(LadderRows(ladder, at), known)
+        rungs.append(rung)
+    assert 3 <= len(rungs) <= 6
+    assert ladder.grid[rungs[0]] == pytest.approx(0.05, abs=0.003)
+
+
 @pytest.mark.parametrize("seed", [1, 10])
 def test_no_pilot_accepts_nearly_all_applicants(seed):
     """All applicants are alike, and evidence grows fastest if all are accepted."""

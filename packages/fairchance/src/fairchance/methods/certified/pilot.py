@@ -37,6 +37,7 @@ OUTER = 0.7  # the largest share of applicants that a pilot accepts for sure
 _SHARE = (0.02, 0.10)  # least and largest share that the first pilot accepts for sure
 _PEOPLE = (60, 150)  # the same in applicants per batch, if that is less
 _STEP = 1.5
+_INWARDS = 0.5  # of its share: what is left at least if a pilot moves inwards, estimates are noisy
 _SAFE = 0.7  # standard errors below α before a pilot moves outwards
 _BRAKE = 0.9  # of α: the largest estimated FDR of a pilot
 ENOUGH = 30  # outcomes before a pilot's estimate means anything
@@ -179,24 +180,34 @@ class Pilot:
     def rung(self, ladder_rows: LadderRows, estimates: RungEstimates) -> tuple[int, float]:
         """Return the rung to try, and the share that the pilot has if it is tried.
 
-        The pilot moves outwards if that looks safe and outcomes of its present rung are known, and
-        inwards if its rung does not look safe. Nothing is changed yet.
+        If outcomes of its present rung are known, the pilot moves outwards to the widest rung that
+        looks safe and that outcomes tell about, and inwards if its rung does not look safe. Nothing
+        is changed yet.
         """
         ladder, share = ladder_rows.ladder, self.share
         enough = estimates.settled.size >= ENOUGH
-        if enough and ladder.nearest(share) <= ladder.nearest(estimates.widest):
-            mistakes, error = self._mistakes(ladder_rows, ladder.nearest(share), estimates)
-            if mistakes + _SAFE * error <= self.alpha and mistakes <= _BRAKE * self.alpha:
-                share = min(OUTER, _STEP * share)
+        here = ladder.nearest(share)
+        if enough and here <= ladder.nearest(estimates.widest):
+            for rung in range(ladder.nearest(self._reach(ladder)), here, -1):
+                mistakes, error = self._mistakes(ladder_rows, rung, estimates)
+                if mistakes + _SAFE * error <= self.alpha and mistakes <= _BRAKE * self.alpha:
+                    share = float(ladder.grid[rung])
+                    break
         # At least the start of the ladder, so that its test gets evidence.
         rung = max(ladder.starts[0][0], ladder.nearest(share))
+        innermost = ladder.nearest(_INWARDS * share) if share > ladder.grid[0] else 0
         while (
             enough
-            and rung > 0
+            and rung > innermost
             and self._mistakes(ladder_rows, rung, estimates)[0] > _BRAKE * self.alpha
         ):
             rung -= 1
         return rung, min(share, float(ladder.grid[rung])) if enough else share
+
+    def _reach(self, ladder: Ladder) -> float:
+        """Return the widest share that outcomes tell about: their weights are at most W there."""
+        edge = ladder.tau * float(np.log(RATIO_CAPS[0]))
+        return min(OUTER, max(_STEP * self.share, self.share + edge))
 
     @staticmethod
     def _mistakes(
