@@ -180,9 +180,9 @@ def decide_and_observe(method, rng, n_rounds, n_people):
     return ids, outcome
 
 
-@pytest.mark.parametrize(("horizon", "when"), [(20, (1, 2, 4, 8, 12)), (25, (1, 3, 5, 10, 15))])
+@pytest.mark.parametrize(("horizon", "when"), [(40, (1, 2, 4, 8, 18)), (25, (1, 2, 3, 5, 12))])
 def test_every_stage_freezes_at_the_same_shares_of_the_horizon(horizon, when, rng):
-    """At once, and after one, two, four and six tenths of the horizon."""
+    """At once, and after .03, .08, .2 and .45 of the horizon."""
     classifier = start(MOSTLY_GOOD, rng, n_history=3000, horizon=horizon, learner=QUICK)
     (engine,) = classifier._engines
     for began in (1, when[-1] + 1):

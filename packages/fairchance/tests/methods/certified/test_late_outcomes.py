@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -212,6 +213,27 @@ def test_levels_of_a_stage_sum_to_at_most_one(horizon, beside):
     assert 0.99 <= sum(levels) <= 1 + 1e-12
     assert all(level > 0 for level in levels)
     assert list(rules.freezes) == sorted(rules.freezes)
+
+
+@pytest.mark.parametrize("lag", [0, 6, 12])
+@pytest.mark.parametrize("together", [False, True])
+def test_no_two_rankings_learn_nearly_the_same(lag, together):
+    """Outcomes arrive after some rounds: round by round, or those of a year at once."""
+    desk, known = Desk(horizon=40, learner=QUICK), {}
+    for t in range(1, 41):
+        known[t] = desk.engine.learnable_rows().size
+        desk.decide()
+        if not together:
+            arrived = [t - lag] if t > lag else []
+        else:
+            arrived = range(t - lag, t + 1) if t % (lag + 1) == 0 else []
+        for past in arrived:
+            desk.tell(past)
+    frozen = [ladder.frozen for ladder in desk.engine.ladders]
+    learned = [known[t] for t in frozen]
+    assert len(frozen) >= 4
+    assert all(b >= max(1.5 * a, a + 50) for a, b in pairwise(learned))
+    assert all(b - a >= 2 for a, b in pairwise(frozen[1:]))
 
 
 @pytest.mark.parametrize("patience", [None, 8])

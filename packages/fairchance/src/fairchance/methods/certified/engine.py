@@ -78,6 +78,7 @@ _ENOUGH_TO_BET = 100  # accepted applicants in the tests before estimates choose
 _WALKS = 0.8  # of a ladder's level for the walk from its start; the other walk gets the rest
 _FEW_PENDING = 0.05  # of a round's accepted: a ranking may learn from it without them
 _NEW_OUTCOMES = 50  # since the last freeze, before the next
+_MORE_OUTCOMES = 1.5  # times those that the stage had at the last freeze, before the next
 _HARDLY_ANY = 0.02  # of applicants: a lender who accepts fewer has no business to keep
 _PRICE_OF_LEARNING = 0.03  # of what the lender's policy earns
 _ABOUT_THE_SAME = 0.01  # of a policy's worth
@@ -636,7 +637,9 @@ class Engine:
         # If a year's outcomes arrive together, several freezes are due, and would learn the same.
         last, known_then = done[-1]
         apart = t - last >= (first - freezes[k - 1][0]) / 2
-        return apart and known >= known_then + _NEW_OUTCOMES
+        before = done[0][1]
+        more = known - before >= _MORE_OUTCOMES * (known_then - before)
+        return apart and more and known >= known_then + _NEW_OUTCOMES
 
     def _freeze(
         self,

@@ -24,7 +24,8 @@ _LEVELS = (0.05, 0.25, 0.25, 0.25, 0.20)  # of a stage's δ, ladder by ladder
 _LEVELS_BESIDE = (0.35, 0.20, 0.20, 0.15, 0.10)
 _HISTORY_PART = 0.2  # of δ, if the history is tested too
 # Share of the horizon, and own outcomes. Any time is allowed: a ladder is tested on later rounds.
-_FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400), (0.6, 600))
+# About twice as late each time: what the first rounds teach is most of what a ranking lacks.
+_FREEZES = ((0.0, 0), (0.03, 60), (0.08, 200), (0.2, 400), (0.45, 600))
 _SOFTNESS = (0.3, 0.3, 0.22, 0.15, 0.1)  # of the share that a ladder's model thinks it can accept
 _OTHER_BOUNDS = (1 / 3, 2 / 3, 4 / 3, 5 / 3)  # times α: bounds that the curve reports on
 _USUAL_HORIZON = 40  # rounds, if none is given
