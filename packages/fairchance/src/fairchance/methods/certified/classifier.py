@@ -254,7 +254,7 @@ class CertifiedClassifier(DecidingClassifier):
         What the bad applicants that a pilot accepts may cost in a round, in the utility's money,
         once no policy that keeps α is in sight: neither the model nor outcomes see one, or outcomes
         prove that the ranking has none. Such a pilot accepts a random part of the applicants that
-        the smallest policy would accept; 0 accepts nobody, until a new ranking gives hope. Beside
+        the smallest policy would accept; 0 leaves only the floor, until a new ranking gives hope. Beside
         the lender's own policy it is the price of the applicants that are explored. A lower price
         buys fewer outcomes, and so later rankings. None means one bad applicant in 200 applicants.
     strategy
@@ -913,7 +913,7 @@ class CertifiedClassifier(DecidingClassifier):
             for ladder, n_by_rung in counts.items():  # a model may be slow, so it scores once
                 at = ladder.locate(features[rows], group[rows])
                 for (rung, scale), n in n_by_rung.items():
-                    total[rows] += n * scale * ladder.policy(at, rung)
+                    total[rows] += n * ladder.policy(at, rung, scale)
         return np.minimum(total / sum(n for n, _ in self._policies), 1.0)
 
     def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:

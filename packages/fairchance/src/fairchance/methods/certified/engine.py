@@ -145,12 +145,7 @@ class ChosenPolicy:
 
     def policy(self, at: Positions) -> Floats:
         """Return π of applicants at these positions on the ladder."""
-        pi = self.ladder.policy(at, self.rung)
-        if self.scale < 1:
-            pi *= self.scale
-            if self.ladder.union:
-                pi[at.accepted_by_lender] = 1.0
-        return pi
+        return self.ladder.policy(at, self.rung, self.scale)
 
     def probability(self, at: Positions) -> Floats:
         """Return p = (1 − r)·d + r·π for applicants at these positions on the ladder."""
@@ -181,7 +176,10 @@ class ChosenPolicy:
     def ratio_bounds(self, ladder: Ladder) -> Floats:
         """Return a bound on w + rem per cap and rung of a ladder, if this policy is deployed."""
         if ladder is self.ladder and self.scale > 0:
-            return ladder.ratio_bounds(self.rung, self.ramp * self.scale)
+            bounds = ladder.ratio_bounds(self.rung, self.ramp * self.scale)
+            if self.scale < 1:  # whom limits bar and the lender accepts has p = 1 − r
+                bounds = np.maximum(bounds, ladder.ratio_bounds(self.rung, self.ramp))
+            return bounds
         contained = self.kind == "union" and ladder.ranking is self.ladder.ranking
         if contained and not ladder.union and ladder.tau <= self.ladder.tau:
             # The union's edge is at least as soft, so that p ≥ r·π for the same rung.
@@ -1054,7 +1052,7 @@ class Engine:
         scale, notes, n = 1.0, self._none_in_sight(), self.largest_batch
         if notes and rung:
             most = allowed_bad(self.rules.exploration_price, n, utility)
-            rung, scale = stage.beside.at_most(most, rung, reach, n)
+            rung, scale = stage.beside.at_most(most, rung, reach, n, alpha)
         fdr = estimates.mistakes(ladder_rows, rung)[0]
         policy = ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share, scale=scale, notes=notes)
         if estimates.settled.size < ENOUGH and not np.isnan(self.past_worth):

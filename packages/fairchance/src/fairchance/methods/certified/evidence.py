@@ -358,7 +358,7 @@ class MirrorTest:
             A bound on the number of applicants that each policy is expected to accept; None means
             the number in this round and four standard errors.
         """
-        policies, depend = pi.reshape(len(pi), -1), dependence or Dependence()
+        policies, depend = pi if pi.ndim == 2 else pi[:, None], dependence or Dependence()
         if mass is None:
             mass = policies.sum(axis=0) + 4 * policies.std(axis=0) * np.sqrt(len(pi))
         weight = weights(policies, p, accepted, MIRROR_CAP)

@@ -355,9 +355,20 @@ class Ladder:
             pi[at.accepted_by_lender] = 1.0
         return pi
 
-    def policy(self, at: Positions, rung: int) -> Floats:
-        """Return the probability of acceptance of each applicant under one rung."""
-        return np.asarray(self.policies(at, rung)[:, 0])
+    def policy(self, at: Positions, rung: int, scale: float = 1.0) -> Floats:
+        """Return the probability of acceptance of each applicant under one rung.
+
+        With a ``scale`` below 1, that part of it, but no less than the floor.
+        """
+        pi = np.asarray(self.policies(at, rung)[:, 0])
+        if scale == 1:
+            return pi
+        pi *= scale
+        if self.floor.scale.any() and not (self.union and rung == 0):
+            np.maximum(pi, at.chance, out=pi)
+        if self.union:
+            pi[at.accepted_by_lender] = 1.0
+        return pi
 
     def ratio_bounds(
         self, deployed: int | None, ramp: float = 1.0, tau: float | None = None

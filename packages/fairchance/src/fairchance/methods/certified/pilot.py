@@ -276,12 +276,15 @@ class BesidePilot:
         expected = float(risk @ pi[:, rung] / total) if total > 0 else _RISK_IN_THE_DARK
         return BesidePilot(float(reach[cheap[-1]]), expected, accepted)
 
-    def at_most(self, n_bad: float, rung: int, reach: Floats, n_batch: int) -> tuple[int, float]:
+    def at_most(
+        self, n_bad: float, rung: int, reach: Floats, n_batch: int, alpha: float
+    ) -> tuple[int, float]:
         """Return the rung, and the part of its exploration, that cost at most so many bad a round.
 
-        A narrower rung comes first; if the narrowest costs too much, it explores in part.
+        A narrower rung comes first; if the narrowest costs too much, it explores in part. More than
+        α of the explored are bad, since no policy keeps it.
         """
-        cost = n_batch * max(self.risk, 1e-9) * reach
+        cost = n_batch * max(self.risk, alpha) * reach
         rung = min(rung, max(1, int(np.searchsorted(cost, n_bad, side="right")) - 1))
         scale = rounded_down(n_bad / cost[rung]) if cost[rung] > n_bad else 1.0
         return (rung, scale) if scale > 0 else (0, 1.0)
