@@ -199,6 +199,16 @@ def test_applicants_decided_before_do_not_count_as_refused(lender):
     assert "40 rows" not in message
 
 
+def test_a_history_that_is_sent_as_a_batch_is_not_decided(lender):
+    """Rows that init refused are unknown, and would be decided if known ones did not count."""
+    head = lender.checkpoint()
+    pd.concat([people(40), people(15, 5000)]).to_csv("history.csv", index=False)
+    message = refused("decide", "history.csv", "-o", "decisions.csv")
+    assert message.startswith("40 of 55 ")
+    assert "in the history" in message
+    assert lender.checkpoint() == head
+
+
 def test_recorded_batch_is_answered_at_any_share(lender):
     with_commas(30)
     first = done(*DECIDE, "--most-refused", 1)

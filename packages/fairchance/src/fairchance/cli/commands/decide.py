@@ -136,9 +136,9 @@ def decide(
 
     Rows that cannot be used are written to a file with the reasons, and the others are decided. If
     more than half of the rows cannot be used, or if a column is very unlike the history, nothing is
-    recorded. Applicants who were decided on before do not count as
-    refused. If the same command is given again, for example after a crash, it answers from the
-    record and decides nothing again.
+    recorded. Applicants who were decided on in an earlier round do not count as refused. If the
+    same command is given again, for example after a crash, it answers from the record and decides
+    nothing again.
 
     Example: fairchance decide applicants.csv -o decisions.csv --ledger sqlite:///lender.db
     """
@@ -228,7 +228,8 @@ class SentFile:
     refusals
         The refused rows.
     n_decided
-        How many refused rows are of applicants who were decided on before, with no mistake.
+        How many refused rows are of applicants who were decided on in earlier rounds, with no
+        mistake.
     """
 
     X: Any
@@ -292,7 +293,8 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
         role: truth_values(table[column], decisions if role == "incumbent" else {}) == "yes"
         for role, column in roles.by_lender.items()
     } | persons_of(table, roles)
-    return SentFile(X, values, ids, by_lender, name, recorded, refusals, int(decided.sum()))
+    n_decided = int((decided & (standing.round > 0)).sum())  # the history is never sent on purpose
+    return SentFile(X, values, ids, by_lender, name, recorded, refusals, n_decided)
 
 
 def _may_be_missing(view: ProgramView) -> Sequence[str]:

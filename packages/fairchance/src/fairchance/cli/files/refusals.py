@@ -18,7 +18,6 @@ from fairchance.words import counted, shortened
 from fairchance.words.applicants import objection_advice, objection_words
 
 __all__ = [
-    "BEFORE",
     "Cause",
     "Mistake",
     "Refusal",
@@ -30,8 +29,6 @@ __all__ = [
     "refused_path",
     "too_many_message",
 ]
-
-BEFORE = {"decided_in_round", "decided_in_history"}  # codes of applicants who were decided on
 
 _SHOWN_CAUSES = 5  # in a summary; the file has all
 _NAMED_CAUSES = 3  # in a sentence
@@ -288,7 +285,7 @@ def too_many_message(
 ) -> str | None:
     """Say how many rows are refused if it is more than a share of them; None otherwise.
 
-    ``decided`` rows of applicants who were decided on before do not count.
+    ``decided`` rows of applicants who were decided on in earlier rounds do not count.
     """
     n, of = len(refusals) - decided, refusals.table.num_rows - decided
     if n <= most * of:
@@ -314,7 +311,7 @@ def refused_counts(refusals: Refusals, path: str | None) -> dict[str, Any]:
 def commonest(refusals: Refusals, most: int = _NAMED_CAUSES) -> str:
     """Return the commonest mistakes as part of a sentence.
 
-    Applicants who were decided on before are left out if there are others.
+    Applicants who were decided on in earlier rounds are left out if there are others.
 
     Examples
     --------
@@ -325,7 +322,9 @@ def commonest(refusals: Refusals, most: int = _NAMED_CAUSES) -> str:
     "most often because 'age' is infinite (2 rows)"
     """
     causes = refusals.causes()
-    wrong = [cause for cause in causes if not {one.code for one in cause.mistakes} <= BEFORE]
+    wrong = [
+        cause for cause in causes if {one.code for one in cause.mistakes} != {"decided_in_round"}
+    ]
     named = (wrong or causes)[:most]
     reasons = (f"{_words(cause.mistakes)} ({counted(cause.n, 'row')})" for cause in named)
     return "most often because " + ", then ".join(reasons)
