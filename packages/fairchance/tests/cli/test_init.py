@@ -602,7 +602,7 @@ def test_rows_with_contradictory_past_are_refused():
     outcome = table["outcome"].to_pylist()
     past = np.where(taken, "yes", "no").astype(object)
     accepted, rejected = np.flatnonzero(taken)[:4], np.flatnonzero(~taken)[:3]
-    outcome[accepted[0]], outcome[accepted[1]], outcome[accepted[2]] = None, "withdrawn", "Repaid"
+    outcome[accepted[0]], outcome[accepted[1]], outcome[accepted[2]] = None, "withdrawn", "repayed"
     outcome[rejected[0]], past[rejected[1]], past[rejected[2]] = "repaid", "maybe", None
     table = table.set_column(5, "outcome", pa.array(outcome))
     table = table.append_column("taken", pa.array(past))
@@ -669,9 +669,9 @@ def test_second_init_changes_nothing():
         (lambda t: t.set_column(0, "id", pa.array(["one"] * 100)), "'id'"),
         (
             lambda t: t.set_column(
-                5, "outcome", pc.replace_substring(t["outcome"], "default", "Default")
+                5, "outcome", pc.replace_substring(t["outcome"], "default", "Defaulted")
             ),
-            "'Default'",
+            "'Defaulted'",
         ),
     ],
 )

@@ -567,3 +567,21 @@ def test_what_the_command_prints(decided, golden):
             "observe exchanged.csv --unlike-expected",
         ),
     )
+
+
+def test_words_for_outcomes_in_any_case_and_unknown_ones_by_word(decided):
+    program, yes, _ = decided
+    words = ["REPAID", " Default", "repayed", "repayed", "still open", "Default "]
+    tell([*zip(yes, words, strict=False)])
+    result = done("observe", "outcomes.csv")
+    assert result["recorded"] == {"good": 1, "bad": 2, "withdrawn": 0, "not_taken": 0}
+    first, second = result["refused"]["causes"]
+    assert (first["rows"], first["mistakes"][0]["value"]) == (2, "repayed")
+    assert (second["rows"], second["mistakes"][0]["value"]) == (1, "still open")
+    tell([(yes[6], "repaid"), (yes[7], "defaultd"), (yes[8], "lost"), (yes[9], "fraud")])
+    lines = call("observe", "outcomes.csv").stdout.splitlines()
+    (line,) = [line for line in lines if "'defaultd'" in line]
+    assert line.startswith("  1 × ")
+    assert line.endswith("(did you mean 'default'?)")
+    assert lines[-1] == "No outcome recorded from this file is bad; is one of the refused words?"
+    assert program.standing(yes[:3]).states == ["good", "bad", None]

@@ -283,5 +283,6 @@ def test_history_with_refused_rows_gives_the_reasons(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/lender.db"
     output = call("init", "--ledger", url, "--config", "program.toml", "history.csv").stdout
     lines = [line.split() for line in output.splitlines()]
-    assert any(line[:2] == ["2", "×"] and "'perhaps'" in line for line in lines)
+    for word in ("'perhaps'", "'maybe'"):
+        assert any(line[:2] == ["1", "×"] and word in line for line in lines)
     assert any(line[:3] == ["1", "×", "'sex'"] for line in lines)

@@ -694,8 +694,8 @@ def test_columns_that_cannot_be_used_are_left_out(file):
 
 def test_outcomes_and_booleans_are_read_by_value():
     labels = Labels(good=("repaid", "1"), bad=("0",), withdrawn=("true",))
-    result = pa.chunked_array([["repaid", "1.0", " 0 "], [None, "TRUE", "Repaid"]])
-    states = ["good", "good", "bad", "", "withdrawn", "?"]
+    result = pa.chunked_array([["repaid", "1.0", " 0 "], [None, "TRUE", "Repaid", "2"]])
+    states = ["good", "good", "bad", "", "withdrawn", "good", "?"]
     assert outcome_states(result, labels).tolist() == states
     result = pa.chunked_array([["1", "yes", "True", "1.0", "0", "No", "false", None, "2"]])
     assert truth_values(result).tolist() == ["yes"] * 4 + ["no"] * 3 + ["", "?"]

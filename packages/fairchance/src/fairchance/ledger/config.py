@@ -225,15 +225,32 @@ class Labels:
         word = re.sub(r"^([+-]?\d+)\.0*$", r"\1", word)
         return word.lower() if word.lower() in ("true", "false") else word
 
+    def meant(self, value: object) -> str | None:
+        """Return the label that a value is, in any case if that has one meaning; None if none.
+
+        Examples
+        --------
+        >>> labels = Labels(good=("paid", "P"), bad=("p",))
+        >>> [labels.meant(value) for value in (" PAID", "p", "P", "lost")]
+        ['paid', 'p', 'P', None]
+        """
+        word, state_of = self.canonical(value), self.state_of()
+        if word in state_of:
+            return word
+        alike = [label for label in state_of if label.lower() == word.lower()]
+        return alike[0] if len({state_of[label] for label in alike}) == 1 else None
+
+    def state_of(self) -> dict[str, str]:
+        """Return the state of each label."""
+        return {label: state for state, labels in self.by_state().items() for label in labels}
+
     def by_state(self) -> dict[str, tuple[str, ...]]:
         """Return the labels of each state."""
         return {state: getattr(self, state) for state in STATES}
 
     def listed(self) -> str:
         """Return all labels as part of a sentence."""
-        return ", ".join(
-            f"{label!r} ({state})" for state, labels in self.by_state().items() for label in labels
-        )
+        return ", ".join(f"{label!r} ({state})" for label, state in self.state_of().items())
 
 
 @dataclass(frozen=True)

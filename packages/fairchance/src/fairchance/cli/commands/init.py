@@ -365,10 +365,8 @@ def _notes(
 def _planned(history: PastApplications, config: Config) -> dict[str, Any]:
     """Return what ``--check`` shows in addition."""
     roles, features = config.roles, history.columns.names or ()
-    read = map(
-        config.labels.canonical, history.table[roles.outcome].filter(history.accepted).to_pylist()
-    )
-    of_label = Counter(read)
+    read = history.table[roles.outcome].filter(history.accepted).to_pylist()
+    of_label = Counter(map(config.labels.meant, read))
     return {
         "outcomes": {
             state: {label: of_label[label] for label in labels}

@@ -23,6 +23,7 @@ from fairchance.cli.files.refusals import (
 from fairchance.cli.files.rows import (
     check_there,
     outcome_states,
+    refuse_unknown_labels,
     roles_and_labels,
     trimmed,
 )
@@ -53,7 +54,6 @@ from fairchance.words.rounds import restart_cost
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.ledger.base import Standing
-    from fairchance.ledger.config import Labels
     from fairchance.ledger.objections import Request
     from fairchance.ledger.program import Program, ProgramView
 
@@ -223,7 +223,7 @@ def _read_outcomes(
     refusals = Refusals(table, ids.tolist(), file.as_written, (column, roles.outcome))
     no_id = np.array([not name or "\0" in name for name in ids], np.bool_)
     refusals.add(np.flatnonzero(no_id), "no_id", column)
-    _refuse_unknown_labels(table[roles.outcome], states, labels, refusals)
+    refuse_unknown_labels(table[roles.outcome], states, labels, refusals)
     empty = _count_empty(view, ids, states, refusals)
     rows = np.flatnonzero(refusals.usable & (states != ""))
     rows = rows[~_refuse_contradictory(ids, states, rows, refusals)]
@@ -275,14 +275,6 @@ def _count_empty(
         "known_already": int((has_outcome & ~unknown).sum()),
         "not_accepted": int((~standing.accepted & ~has_outcome & ~unknown).sum()),
     }
-
-
-def _refuse_unknown_labels(
-    column: Any, states: NDArray[np.str_], labels: Labels, refusals: Refusals
-) -> None:
-    rows = np.flatnonzero(states == "?")
-    values = column.take(rows).to_pylist()
-    refusals.add(rows, "not_a_label", values=values, allowed=labels.listed())
 
 
 def _refuse_contradictory(
@@ -390,7 +382,11 @@ def _message(result: dict[str, Any]) -> list[str]:
     if result["ignored_columns"]:
         lines.append(f"Not read: the columns {', '.join(map(repr, result['ignored_columns']))}.")
     lines.append(mistakes_so_far(result["so_far"]))
-    return [*lines, *refused_message(result["refused"])]
+    lines += refused_message(result["refused"])
+    codes = {one["code"] for cause in result["refused"]["causes"] for one in cause["mistakes"]}
+    if "not_a_label" in codes and new["good"] and not new["bad"]:
+        lines.append("No outcome recorded from this file is bad; is one of the refused words?")
+    return lines
 
 
 def _unlike_message(unlike: dict[str, Any] | None) -> list[str]:

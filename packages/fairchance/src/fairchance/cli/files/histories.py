@@ -14,6 +14,7 @@ from fairchance.cli.files.rows import (
     check_there,
     decision_words,
     outcome_states,
+    refuse_unknown_labels,
     refuse_without_person,
     split_rows,
     text_columns,
@@ -289,14 +290,8 @@ def _past(
 
 def _refuse_outcomes(states: NDArray[np.str_], refused: Refusals, config: Config) -> None:
     """Refuse rows with an unknown label, or with the label for outcomes never to be known."""
-    unknown = np.flatnonzero(states == "?")
-    values = refused.table[config.roles.outcome].to_pylist()
-    refused.add(
-        unknown,
-        "not_a_label",
-        values=[values[row] for row in unknown],
-        allowed=config.labels.listed(),
-    )
+    column = refused.table[config.roles.outcome]
+    refuse_unknown_labels(column, states, config.labels, refused)
     refused.add(np.flatnonzero(states == "withdrawn"), "withdrawn")
 
 

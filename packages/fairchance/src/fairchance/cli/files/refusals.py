@@ -203,6 +203,8 @@ class Refusals:
     def causes(self) -> list[Cause]:
         """Return the mistakes with the number of rows, the commonest first.
 
+        Each word that is no label is a cause of its own, since each may have another meaning.
+
         Examples
         --------
         >>> import pyarrow as pa
@@ -214,7 +216,10 @@ class Refusals:
         """
         found: dict[tuple[Mistake, ...], list[tuple[Mistake, ...]]] = defaultdict(list)
         for refusal in self:
-            key = tuple(one._replace(value="") for one in refusal.mistakes)
+            key = tuple(
+                one if one.code == "not_a_label" else one._replace(value="")
+                for one in refusal.mistakes
+            )
             found[key].append(refusal.mistakes)
         causes = [Cause(_common(all_of), len(all_of)) for all_of in found.values()]
         return sorted(causes, key=lambda cause: -cause.n)

@@ -36,6 +36,7 @@ __all__ = [
     "group_values",
     "outcome_states",
     "persons_of",
+    "refuse_unknown_labels",
     "refuse_without_person",
     "roles_and_labels",
     "split_rows",
@@ -269,8 +270,22 @@ def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
     >>> outcome_states(column, Labels(good=("1",), bad=("default",))).tolist()
     ['good', 'bad', '', '?']
     """
-    known = {label: state for state, all_of in labels.by_state().items() for label in all_of}
-    return _recoded(column, lambda value: known.get(labels.canonical(value), "?"))
+    known = labels.state_of()
+    return _recoded(column, lambda value: known.get(labels.meant(value) or "", "?"))
+
+
+def refuse_unknown_labels(
+    column: Any, states: NDArray[np.str_], labels: Labels, refusals: Refusals
+) -> None:
+    """Refuse rows whose outcome is no known label, and name the label that it resembles."""
+    rows = np.flatnonzero(states == "?")
+    words = np.array(column.take(arrow().array(rows)).to_pylist(), np.object_)
+    alike = {label.lower(): label for label in labels.state_of()}
+    for word in dict.fromkeys(words.tolist()):
+        near = difflib.get_close_matches(word.strip().lower(), alike, n=1)
+        hint = f" (did you mean {alike[near[0]]!r}?)" if near else ""
+        allowed = f"{labels.listed()}{hint}"
+        refusals.add(rows[words == word], "not_a_label", values=repeat(word), allowed=allowed)
 
 
 def truth_values(
