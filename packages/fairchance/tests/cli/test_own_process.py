@@ -190,7 +190,8 @@ def test_letters_have_the_lenders_sentences_and_codes(tmp_path, monkeypatch):
     past.loc[past["income"] < -0.3, "outcome"] = ""
     past.to_csv("history.csv", index=False)
     tmp_path.joinpath("program.toml").write_text(BESIDE + REASONS)
-    done("init", "--config", "program.toml", "history.csv")
+    output = call("init", "--config", "program.toml", "history.csv").stdout
+    assert "[reasons] has no sentence for 'debt'; letters give the name.\n" in output
     applicants()
     done("decide", "applicants.csv", "-o", "shadow.csv")
     assert (answer("shadow.csv")["letter"] == "").all()

@@ -337,6 +337,17 @@ class Config:
                     f"are {', '.join(map(repr, features))}."
                 )
 
+    def without_sentence(self, features: tuple[str, ...], gaps: tuple[str, ...]) -> list[str]:
+        """Return the possible reasons that have no sentence, if the file has sentences."""
+        possible = (
+            *features,
+            *(f"missing {name}" for name in self._may_be_missing(features, gaps)),
+        )
+        return [name for name in possible if self.reasons and name not in self.reasons]
+
+    def _may_be_missing(self, features: tuple[str, ...], gaps: tuple[str, ...]) -> tuple[str, ...]:
+        return {"as-in-history": gaps, "anywhere": features, "refuse": ()}[self.missing]
+
     def classifier(self) -> Any:
         """Return the classifier.
 
@@ -360,13 +371,12 @@ class Config:
         gaps
             Those of them that are missing in the history.
         """
-        may_be_missing = {"as-in-history": gaps, "anywhere": features, "refuse": ()}[self.missing]
         roles = {**self.roles.to_dict(), "features": list(features)}
         outcomes = {state: list(labels) for state, labels in self.labels.by_state().items()}
         return {
             "roles": roles,
             "outcomes": outcomes,
-            "missing": list(may_be_missing),
+            "missing": list(self._may_be_missing(features, gaps)),
             "missing_values": list(self.missing_values),
             "retention_months": self.months,
             "ramp": self.ramp,

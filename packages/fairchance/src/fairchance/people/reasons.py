@@ -14,8 +14,9 @@ text becomes; then the contributions and the log-odds of the reference sum to th
 log-odds. Under any other model each column is tried on its own, and the sum may differ by the
 effect of columns on each other.
 
-Reasons are the columns with negative contributions, at most four, the most negative first. They
-explain the score: an applicant who was not drawn has the same reasons as one who could not be.
+Reasons are the columns with negative contributions of at least 0.005, at most four, the most
+negative first; a smaller one explains nothing. They explain the score: an applicant who was not
+drawn has the same reasons as one who could not be.
 Protected attributes are never reasons, even if the model reads them: neither the columns that
 ``group_as_feature`` appends nor a column with the name of a protected attribute. A column that an
 applicant left empty is called missing, because there is no value to compare.
@@ -67,7 +68,7 @@ NO_SINGLE_FEATURE = "no single feature; too little is known about applicants lik
 
 Floats = NDArray[np.float64]
 _EMPTY = 1 << 15  # added to the position of a column that an applicant left empty
-_NOTHING = 1e-6  # of log-odds: less is rounding
+_NOTHING = 0.005  # of log-odds: less is 0.00 in a file, which is no reason to name
 _CLOSE = 1e-5  # machines round differently, and a solver may stop a little earlier or later
 _CLIP = 1e-15
 _BLOCK = 65536  # rows whose codes are expanded at once
@@ -451,7 +452,7 @@ def encode(contributions: Floats, empty: NDArray[np.bool_] | None = None) -> NDA
     """Return the most negative contributions of each applicant as bytes.
 
     Each is the column's position (15 bits, and a bit for a column that the applicant left empty)
-    and the contribution (32 bits), little endian. Without a negative contribution there are none.
+    and the contribution (32 bits), little endian. Negligible ones are left out.
 
     Examples
     --------
@@ -593,7 +594,7 @@ def _fits(reasons: bytes, expected: Floats, empty: NDArray[np.bool_]) -> bool:
     listed, near = expected[columns], _CLOSE * (1 + np.abs(expected))
     others = np.ones(expected.size, np.bool_)
     others[columns] = False
-    # All negative contributions are listed if there is room, and no smaller one in their place.
+    # All contributions that matter are listed if there is room, and no smaller one in their place.
     last = listed.max() if items.size == MOST else -_NOTHING
     return bool(
         np.all(values < 0)

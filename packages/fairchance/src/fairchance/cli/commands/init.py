@@ -347,6 +347,12 @@ def _notes(
     for word in dict.fromkeys(column.word for column in history.found if column.word):
         message = f"If {shortened(word)} means a missing value, name it in missing_values."
         yield {"code": "missing_value", "message": message}
+    unsaid = config.without_sentence(history.columns.names or (), history.gaps)
+    if unsaid:
+        message = (
+            f"[reasons] has no sentence for {', '.join(map(repr, unsaid))}; letters give the name."
+        )
+        yield {"code": "no_sentence", "message": message}
     if config.settings["kind"] == "certified" and "patience" not in config.settings:
         message = (
             "Without patience in [classifier], one outcome that never arrives holds up all later "
