@@ -115,6 +115,52 @@ def test_a_group_for_each_year_of_age_is_not_proposed(folder):
     assert 'ignore = ["maritalStatus", "q7", "age"]' in message
 
 
+def test_a_group_for_each_year_of_age_is_refused(folder, monkeypatch):
+    frame = people(400).assign(age=[*map(str, 20 + np.arange(399) % 50), "not stated"])
+    write(folder, frame=frame)
+    place = folder.joinpath("program.toml")
+    named = PROGRAM.replace('["sex"]', '["sex", "age"]')
+    place.write_text(named)
+    message = refused(*INIT)
+    assert "'age', which has 51 different values" in message
+    assert "bands" in message
+    write(folder, frame=frame)
+    monkeypatch.setattr("fairchance.cli.commands.init.is_interactive", lambda: True)
+    result = call(*INIT, stdin="group\nignore\n")
+    assert "What is it, ignore or feature?" in result.stdout
+    frame.assign(age=np.arange(400) % 2).to_csv("history.csv", index=False)  # a code of few values
+    place.write_text(named)
+    assert done(*INIT, "--program", "two")["people"] == 400
+
+
+@pytest.mark.parametrize("mode", ["blind", "audit"])
+def test_words_for_a_group_that_is_not_stated_are_one_group(folder, mode):
+    frame = people(400)
+    words = ["Not stated", "prefer not to say", " Undisclosed", None]
+    frame.loc[:3, "sex"] = words
+    write(folder, frame=frame)
+    place = folder.joinpath("program.toml")
+    place.write_text(PROGRAM.replace("seed =", f'group_mode = "{mode}"\nseed ='))
+    assert done(*INIT, "--check")["people_of_group"]["sex"]["not stated"] == 4
+    done(*INIT)
+    batch = people(40, 1000).drop(columns="outcome")
+    batch.loc[:3, "sex"] = words[::-1]
+    batch.to_csv("applicants.csv", index=False)
+    assert done("decide", "applicants.csv", "-o", "decisions.csv")["new_groups"] == []
+    done("export", "--groups", "-o", "all.csv")
+    assert (pd.read_csv("all.csv")["group.sex"] == "not stated").sum() == 4
+
+
+def test_a_single_applicant_without_a_group_is_not_called_none(folder):
+    frame = people(400)
+    frame.loc[7, "sex"] = None
+    write(folder, frame=frame)
+    place = folder.joinpath("program.toml")
+    place.write_text(PROGRAM.replace("seed =", 'group_mode = "blind"\nseed ='))
+    (cause,) = done(*INIT)["causes"]
+    assert cause["mistakes"] == [{"code": "lone_group", "value": "not stated"}]
+
+
 def test_columns_that_are_named_are_answered(folder):
     write(folder, 'ignore = ["maritalStatus"]\napplied = "asked"\nfeatures = ["income", "q7"]')
     assert [one["column"] for one in done(*INIT)["features"]] == ["income", "q7"]

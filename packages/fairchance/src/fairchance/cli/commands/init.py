@@ -13,6 +13,7 @@ import numpy as np
 import typer
 
 from fairchance.cli.files.histories import PastApplications, columns_message, read_history
+from fairchance.cli.files.kinds import is_measure
 from fairchance.cli.files.refusals import (
     check_share,
     commonest,
@@ -201,12 +202,7 @@ def _open_roles_message(history: PastApplications, config: Config) -> str:
     what, write = [], []
     if protected:
         what.append(f"protected attributes ({', '.join(map(repr, protected))})")
-        # A group for each number, such as a year of age, would be too small to be compared.
-        few = [
-            one.name
-            for one in history.open_roles
-            if one.name in protected and one.kind not in ("number", "date")
-        ]
+        few = [name for name in protected if not is_measure(history.table[name])]
         groups = f"groups = {_toml([*config.roles.groups, *few])} or " if few else ""
         write.append(f"{groups}ignore = {_toml(protected)}")
     if times:
@@ -234,7 +230,8 @@ def _with_answers(history: PastApplications, config: Config) -> Config:
     for column in history.open_roles:
         first = "group" if column.left_out == "protected" else "applied"
         answers = [first, "ignore", "feature"]
-        if first == "applied" and (roles.applied or chosen["applied"]):
+        is_taken = first == "applied" and (roles.applied or chosen["applied"])
+        if is_taken or (first == "group" and is_measure(history.table[column.name])):
             answers.remove(first)
         looks = f"{column.name!r} ({column.values}) {left_out_words(column.left_out)}."
         question = visible(f"{looks} What is it, {' or '.join(answers)}?")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.cli.files.kinds import FoundColumn, find_columns, with_codes_as_text
+from fairchance.cli.files.kinds import FoundColumn, find_columns, is_measure, with_codes_as_text
 from fairchance.cli.files.refusals import Refusals, commonest, refused_counts
 from fairchance.cli.files.rows import (
     check_there,
@@ -149,6 +149,7 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
         )
     check_there(table, [*needed, *roles.groups, *config.texts], shown)
     check_there(table, (*roles.features, *config.ignore), shown)
+    _check_groups(table, roles.groups, shown)
     if roles.applied is not None:
         _check_applied(table, roles.applied, shown)
     columns, found = find_columns(
@@ -174,7 +175,7 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     refuse_ambiguous_ids(ready[roles.id].to_pylist(), roles.id, refused)
     refuse_without_person(refused.table, roles, refused, np.arange(refused.table.num_rows))
     states, accepted, unread = _past(refused, config)
-    _refuse_single_members(refused, roles.groups)
+    _refuse_single_members(refused, ready, np.flatnonzero(before), roles.groups)
     usable = refused.usable
     if not usable.any():
         raise InputError(
@@ -195,6 +196,18 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     if not roles.features:
         _check_features_are_not_answers(history, shown)
     return history
+
+
+def _check_groups(table: Any, names: tuple[str, ...], shown: str) -> None:
+    """Raise if a group is a column of many numbers, each of which would be a group."""
+    for name in names:
+        if is_measure(table[name]):
+            n = len(table[name].drop_null().unique())
+            raise InputError(
+                f"[columns] groups has {name!r}, which has {n:,} different values in {shown}, and "
+                f"each would be a group; write bands such as 18-29 into a column of its own, or "
+                f"name it in ignore or features."
+            )
 
 
 def _check_applied(table: Any, name: str, shown: str) -> None:
@@ -227,17 +240,18 @@ def _check_outcomes(
     )
 
 
-def _refuse_single_members(refused: Refusals, names: tuple[str, ...]) -> None:
-    """Refuse applicants who are the only usable ones of their group."""
+def _refuse_single_members(
+    refused: Refusals, ready: Any, rows: NDArray[np.intp], names: tuple[str, ...]
+) -> None:
+    """Refuse applicants who are the only usable ones of their group; ``rows`` are the ready."""
     if not names:
         return
-    columns = (refused.table[name].to_pylist() for name in names)
-    members = np.array([", ".join(map(str, row)) for row in zip(*columns, strict=True)], np.object_)
-    rows = np.flatnonzero(refused.usable)
-    of_row = members[rows].astype(np.str_)
-    _, place, n = np.unique(of_row, return_inverse=True, return_counts=True)
-    alone = rows[n[place] == 1]
-    refused.add(alone, "lone_group", values=members[alone])
+    usable = refused.usable[rows]
+    columns = (ready[name].filter(usable).to_pylist() for name in names)
+    members = np.array([", ".join(map(str, row)) for row in zip(*columns, strict=True)], np.str_)
+    _, place, n = np.unique(members, return_inverse=True, return_counts=True)
+    alone = n[place] == 1
+    refused.add(rows[usable][alone], "lone_group", values=members[alone].tolist())
 
 
 def _check_features_are_not_answers(history: PastApplications, source: str) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fairchance.ledger.encoding import FeatureColumns
 
 __all__ = ["FORMATTED", "FoundColumn", "as_dates", "as_numbers", "find_columns"]
-__all__ += ["with_codes_as_text", "without_missing"]
+__all__ += ["is_measure", "with_codes_as_text", "without_missing"]
 
 FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
 _DATE = r"^\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?\s*$"
@@ -42,6 +42,7 @@ _TRUTH = r"(?i)^\s*(true|false)\s*$"
 _SHOWN_VALUES = 3  # of a column of text
 _ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|key|no|num|number|ref|reference)$|nr$", re.IGNORECASE)
 _ENOUGH = 20  # applicants, so that all differ hardly by chance
+_MOST_GROUPS = 20  # different numbers, each a group
 
 
 @dataclass(frozen=True)
@@ -184,6 +185,24 @@ def _are_written_dates(distinct: Any, kind: str) -> bool:
     else:
         return False
     return len(words) > 0 and compute.all(compute.match_substring_regex(words, pattern)).as_py()
+
+
+def is_measure(column: Any) -> bool:
+    """Return whether a column has so many numbers or dates that none can be a group.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> ages = pa.chunked_array([[str(age) for age in range(18, 75)]])
+    >>> is_measure(ages), is_measure(pa.chunked_array([["1", "2", "not stated"]]))
+    (True, False)
+    """
+    pa, compute = arrow(), arrow("compute")
+    distinct = column.drop_null().unique()
+    if not pa.types.is_string(distinct.type):
+        return len(distinct) > _MOST_GROUPS
+    numbers = (compute.match_substring_regex(distinct, pattern) for pattern in (NUMBER, _DATE))
+    return (compute.sum(compute.or_(*numbers)).as_py() or 0) > _MOST_GROUPS
 
 
 def _kind_of_text(column: Any, name: str, source: str) -> str:

@@ -49,6 +49,8 @@ _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
 _TRUE = ("1", "true", "yes", "y", "accept", "accepted", "approved")
 _FALSE = ("0", "false", "no", "n", "reject", "rejected", "declined")
+_UNSAID = ["undisclosed", "not disclosed", "not provided", "not specified", "declined to state"]
+_UNSAID += ["prefer not to say", "prefer not to answer", "prefer not to disclose"]
 TRUTH_VALUES = ", ".join(f"{yes} or {no}" for yes, no in zip(_TRUE, _FALSE, strict=True))
 
 
@@ -146,10 +148,8 @@ def split_rows(
     _check_ids(ready[roles.id], roles.id, refused)
     _check_groups(table, roles.groups, groups, refused, may_be_empty=not_stated)
     made = ready.columns
-    from fairchance.core.groups import NOT_STATED  # noqa: PLC0415 - slow to import
-
     for name in roles.groups if not_stated else ():
-        made[place_of[name]] = table[name].fill_null(NOT_STATED)
+        made[place_of[name]] = _stated(table[name])
     for name in names:
         words = () if name in roles.groups else missing_values
         column, strange = without_missing(table[name], words), np.empty(0, np.int64)
@@ -165,6 +165,23 @@ def split_rows(
         made[place_of[name]] = column
     ready = arrow().Table.from_arrays(made, ready.column_names)
     return ready.filter(arrow().array(refused.usable)), refused
+
+
+def _stated(column: Any) -> Any:
+    """Return a column of groups in which one word says that an applicant states none.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> _stated(pa.chunked_array([["f", None, "Prefer not to say", "Not Stated"]])).to_pylist()
+    ['f', 'not stated', 'not stated', 'not stated']
+    """
+    from fairchance.core.groups import NOT_STATED  # noqa: PLC0415 - slow to import
+
+    pa, compute = arrow(), arrow("compute")
+    word = compute.utf8_lower(compute.utf8_trim_whitespace(column))
+    unsaid = compute.is_in(word, pa.array([NOT_STATED, *_UNSAID]))
+    return compute.if_else(unsaid, NOT_STATED, column).fill_null(NOT_STATED)
 
 
 def trimmed(table: Any, name: str) -> Any:
