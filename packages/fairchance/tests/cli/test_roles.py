@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,6 +42,13 @@ def write(folder, columns="", *, frame=None, rest=""):
     folder.joinpath("program.toml").write_text(config + rest)
 
 
+def proposed():
+    """Return what init proposes for [columns], read as TOML."""
+    lines = call(*INIT).stdout.splitlines()
+    (start,) = (at for at, line in enumerate(lines) if line.startswith("For example, in [columns]"))
+    return tomllib.loads("\n".join(lines[start + 1 :]))
+
+
 @pytest.mark.parametrize(
     ("role", "columns"),
     [
@@ -75,9 +84,8 @@ def test_roles_by_values(role, values):
 
 def test_init_starts_nothing_until_roles_are_named(folder):
     write(folder)
-    message = refused(*INIT)
-    assert 'ignore = ["maritalStatus", "q7"]' in message
-    assert 'applied = "asked"' in message
+    assert "('maritalStatus', 'q7') and the time of the application ('asked')" in refused(*INIT)
+    assert proposed() == {"groups": ["sex", "maritalStatus", "q7"], "applied": "asked"}
     assert done(*INIT, code=2)["error"]["code"] == "input"
     assert not folder.joinpath("lender.db").exists()
     shown = done(*INIT, "--check")
@@ -94,7 +102,11 @@ def test_dates_in_other_forms_are_no_features(folder, form):
     days = pd.date_range("2030-01-01", periods=60).strftime(form)
     frame = people(400).assign(booking=[days[at % 60] for at in range(400)])
     write(folder, frame=frame)
-    assert 'ignore = ["booking"]' in refused(*INIT)
+    assert "'booking'" in refused(*INIT)
+    is_number = form == "%Y%m%d"
+    role = {"applied": "booking"} if is_number else {"ignore": ["booking"]}
+    assert proposed() == {"groups": ["sex"]} | role
+    assert ('# applied = "booking"' in call(*INIT).stdout) is not is_number
     assert done(*INIT, "--check")["left_out"] == {"booking": "applied"}
 
 
@@ -108,11 +120,12 @@ def test_numbers_of_customers_who_apply_again_are_no_features(folder):
 
 
 def test_a_group_for_each_year_of_age_is_not_proposed(folder):
-    frame = past().assign(age=20 + np.arange(400) % 50)
-    write(folder, frame=frame)
-    message = refused(*INIT)
-    assert 'groups = ["sex", "maritalStatus", "q7"]' in message
-    assert 'ignore = ["maritalStatus", "q7", "age"]' in message
+    born = [*pd.date_range("1960-01-01", periods=80).strftime("%d/%m/%Y")] * 5
+    frame = past().assign(age=20 + np.arange(400) % 50, date_of_birth=born)
+    write(folder, 'ignore = ["debt"]', frame=frame)
+    assert "'age', 'date_of_birth'" in refused(*INIT)
+    groups, ignore = ["sex", "maritalStatus", "q7"], ["debt", "age", "date_of_birth"]
+    assert proposed() == {"groups": groups, "ignore": ignore, "applied": "asked"}
 
 
 def test_a_group_for_each_year_of_age_is_refused(folder, monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
@@ -163,7 +163,7 @@ def _start(
     history = read_history(source, configuration)
     if history.open_roles and not check:
         if json or source == "-" or not is_interactive():
-            raise InputError(_open_roles_message(history, configuration))
+            raise _open_roles_error(history, configuration, json=json)
         configuration = _with_answers(history, configuration)
         history = read_history(source, configuration)
     configuration.check_reasons(history.columns.names or ())
@@ -194,31 +194,53 @@ def _start(
 
 
 def _open_roles_message(history: PastApplications, config: Config) -> str:
-    """Say which columns need a role, and what to write."""
+    """Say which columns need a role."""
     looks: dict[str, list[str]] = {"protected": [], "applied": []}
     for column in history.open_roles:
-        looks[column.left_out].append(column.name)
-    protected, times = looks.values()
-    what, write = [], []
-    if protected:
-        what.append(f"protected attributes ({', '.join(map(repr, protected))})")
-        few = [name for name in protected if not is_measure(history.table[name])]
-        groups = f"groups = {_toml([*config.roles.groups, *few])} or " if few else ""
-        write.append(f"{groups}ignore = {_toml(protected)}")
-    if times:
-        what.append(f"the time of the application ({', '.join(map(repr, times))})")
-        # The time of the application must be dates as 2031-01-31, or numbers.
-        read = [one.name for one in history.open_roles if one.name in times and one.kind != "text"]
-        applied = f'applied = "{read[0]}" or ' if read else ""
-        write.append(f"{applied}ignore = {_toml(times)}")
+        looks[column.left_out].append(repr(column.name))
+    kinds = {"protected": "protected attributes", "applied": "the time of the application"}
+    what = " and ".join(f"{kinds[kind]} ({', '.join(of)})" for kind, of in looks.items() if of)
     return (
-        f"columns look like {' and '.join(what)}, which decisions use only if you say so; write "
-        f"into [columns] of {config.source}: {', and '.join(write)}, or list all features there."
+        f"columns look like {what}, which decisions use only if you say so; name each in groups, "
+        f"applied, ignore or features in [columns] of {config.source}."
     )
 
 
-def _toml(names: Sequence[str]) -> str:
-    return dumps(list(names), ensure_ascii=False)
+def _proposed(history: PastApplications, config: Config) -> list[str]:
+    """Return lines for [columns] that name a role of each open column."""
+    roles, looks = config.roles, {one.name: one for one in history.open_roles}
+    groups = [
+        name
+        for name, one in looks.items()
+        if one.left_out == "protected" and not is_measure(history.table[name])
+    ]
+    times = [name for name, one in looks.items() if one.left_out == "applied"]
+    applied = next((name for name in times if looks[name].kind != "text"), roles.applied)
+    rest = [name for name in looks if name not in (*groups, applied)]
+    roles = replace(roles, groups=(*roles.groups, *groups), applied=applied)
+    lines = _in_toml(replace(config, roles=roles, ignore=(*config.ignore, *rest)))
+    if times and not applied:
+        later = dumps(times[0], ensure_ascii=False)
+        lines.append(f"# applied = {later}  # not ignore, if its dates are written as 2031-01-31")
+    return [f"For example, in [columns] of {config.source}:", *lines]
+
+
+def _in_toml(config: Config) -> list[str]:
+    """Return the roles that a user may be asked for as lines of TOML."""
+    roles = config.roles
+    said = {
+        "groups": roles.groups,
+        "ignore": config.ignore,
+        "features": roles.features,
+        "applied": roles.applied,
+    }
+    return [f"{key} = {dumps(names, ensure_ascii=False)}" for key, names in said.items() if names]
+
+
+def _open_roles_error(history: PastApplications, config: Config, *, json: bool) -> InputError:
+    if not json:
+        print_lines(_proposed(history, config))
+    return InputError(_open_roles_message(history, config))
 
 
 def _with_answers(history: PastApplications, config: Config) -> Config:
@@ -240,7 +262,7 @@ def _with_answers(history: PastApplications, config: Config) -> Config:
             try:
                 answer = typer.prompt(question).strip()
             except (typer.Abort, RuntimeError):  # no answer, or standard input is closed
-                raise InputError(_open_roles_message(history, config)) from None
+                raise _open_roles_error(history, config, json=False) from None
         chosen[answer].append(column.name)
     if chosen["feature"]:
         used = [
@@ -259,10 +281,8 @@ def _with_answers(history: PastApplications, config: Config) -> Config:
         ignore=(*config.ignore, *chosen["ignore"]),
     )
     check_roles(answered)
-    said = {"groups": answered.roles.groups, "ignore": answered.ignore, "features": used}
-    lines = [f"{key} = {_toml(names)}" for key, names in said.items() if names]
-    lines += [f'applied = "{answered.roles.applied}"'] if answered.roles.applied else []
-    print_lines([f"To be asked no more, write into [columns] of {config.source}:", *lines])
+    asked = f"To be asked no more, write into [columns] of {config.source}:"
+    print_lines([asked, *_in_toml(answered)])
     return answered
 
 
@@ -316,6 +336,7 @@ def _report(
         *history.lines(),
         *refused_message(refused_counts(history.refused, place)),
         *(note["message"] for note in notes),
+        *(_proposed(history, config) if history.open_roles else ()),
         *columns_message(history.found, "in [columns]"),
     ]
     if config.roles.groups:

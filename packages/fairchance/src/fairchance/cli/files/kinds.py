@@ -201,8 +201,8 @@ def is_measure(column: Any) -> bool:
     distinct = column.drop_null().unique()
     if not pa.types.is_string(distinct.type):
         return len(distinct) > _MOST_GROUPS
-    numbers = (compute.match_substring_regex(distinct, pattern) for pattern in (NUMBER, _DATE))
-    return (compute.sum(compute.or_(*numbers)).as_py() or 0) > _MOST_GROUPS
+    found = compute.match_substring_regex(distinct, f"{NUMBER}|{_DATE}|{_OTHER_DATE}")
+    return (compute.sum(found).as_py() or 0) > _MOST_GROUPS
 
 
 def _kind_of_text(column: Any, name: str, source: str) -> str:
