@@ -125,7 +125,7 @@ class Roles:
     groups, features
         The protected attributes, and the columns that decisions use.
     applied
-        The column with the time of the application, which no decision uses; None if there is none.
+        The column with the time of the application, which is not read; None if there is none.
     persons
         The column that says who applied, which is not stored; None if all applications are of
         different persons.

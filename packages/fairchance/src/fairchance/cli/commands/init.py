@@ -215,14 +215,11 @@ def _proposed(history: PastApplications, config: Config) -> list[str]:
         if one.left_out == "protected" and not is_measure(history.table[name])
     ]
     times = [name for name, one in looks.items() if one.left_out == "applied"]
-    applied = next((name for name in times if looks[name].kind != "text"), roles.applied)
+    applied = roles.applied or next(iter(times), None)
     rest = [name for name in looks if name not in (*groups, applied)]
     roles = replace(roles, groups=(*roles.groups, *groups), applied=applied)
-    lines = _in_toml(replace(config, roles=roles, ignore=(*config.ignore, *rest)))
-    if times and not applied:
-        later = dumps(times[0], ensure_ascii=False)
-        lines.append(f"# applied = {later}  # not ignore, if its dates are written as 2031-01-31")
-    return [f"For example, in [columns] of {config.source}:", *lines]
+    proposed = replace(config, roles=roles, ignore=(*config.ignore, *rest))
+    return [f"For example, in [columns] of {config.source}:", *_in_toml(proposed)]
 
 
 def _in_toml(config: Config) -> list[str]:

@@ -148,10 +148,8 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
             f"remove the key."
         )
     check_there(table, [*needed, *roles.groups, *config.texts], shown)
-    check_there(table, (*roles.features, *config.ignore), shown)
+    check_there(table, (*roles.features, *config.ignore, *filter(None, [roles.applied])), shown)
     _check_groups(table, roles.groups, shown)
-    if roles.applied is not None:
-        _check_applied(table, roles.applied, shown)
     columns, found = find_columns(
         table,
         config.features(table.column_names),
@@ -208,17 +206,6 @@ def _check_groups(table: Any, names: tuple[str, ...], shown: str) -> None:
                 f"each would be a group; write bands such as 18-29 into a column of its own, or "
                 f"name it in ignore or features."
             )
-
-
-def _check_applied(table: Any, name: str, shown: str) -> None:
-    """Raise unless the time of the application is a column of dates or numbers."""
-    check_there(table, (name,), shown)
-    _, (column,) = find_columns(table, (name,), chosen=(name,), source=shown)
-    if column.kind not in ("date", "number"):
-        raise InputError(
-            f"[columns] applied must name dates or numbers, and {name!r} of {shown} holds "
-            f"{column.kind}; name another, or write dates as 2031-01-31."
-        )
 
 
 def _check_outcomes(
