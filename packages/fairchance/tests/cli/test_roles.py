@@ -118,6 +118,20 @@ def test_numbers_of_customers_who_apply_again_are_no_features(folder):
     assert done(*INIT)["left_out"] == left_out
 
 
+def test_numbers_with_separators_are_not_proposed_as_text(folder):
+    debts = [f"{1000 + at},5" for at in range(400)]
+    frame = people(400).assign(debts=debts, shop_no=[f"S{at % 300}" for at in range(400)])
+    frame.loc[:9, "shop_no"] = "S1"
+    write(folder, frame=frame)
+    message = refused(*INIT)
+    assert "1234.5" in message
+    assert "text" not in message
+    write(folder, 'text = ["debts"]', frame=frame)  # all differ, so it would be left out
+    assert "[columns] text has 'debts'" in refused(*INIT)
+    write(folder, 'text = ["shop_no"]\nignore = ["debts"]', frame=frame)  # called an identifier
+    assert done(*INIT)["left_out"] == {}
+
+
 def test_a_group_for_each_year_of_age_is_not_proposed(folder):
     born = [*pd.date_range("1960-01-01", periods=80).strftime("%d/%m/%Y")] * 5
     frame = past().assign(age=20 + np.arange(400) % 50, date_of_birth=born)

@@ -107,7 +107,8 @@ def find_columns(
         Columns named by the user: numbers among them are used even if they look like identifiers,
         and a column that cannot be used is an error.
     texts
-        Columns that are text whatever they look like.
+        Columns that are text whatever they look like; one of which nothing can be learned is an
+        error.
     missing
         Values that mean that there is none.
     source
@@ -123,8 +124,14 @@ def find_columns(
         if not column.left_out and name not in chosen:
             column = replace(column, left_out=_open_role(values, column))
         elif column.left_out and name in (*chosen, *texts):
-            if column.kind == "number":
+            if column.kind == "number" or (name in texts and not _why_left_out(values, "", "text")):
                 column = replace(column, left_out="")
+            elif name in texts:
+                raise InputError(
+                    f"[columns] text has {name!r}, and too few applicants of {source} share a "
+                    f"value of it to learn from; write numbers as 1234.5 and remove it there, or "
+                    f"name it in ignore."
+                )
             elif not column.kind:
                 raise InputError(
                     f"the feature {name!r} of {source} {left_out_words(column.left_out)}; leave it "
@@ -225,8 +232,7 @@ def _kind_of_text(column: Any, name: str, source: str) -> str:
     if len(formatted):
         raise InputError(
             f"the feature {name!r} of {source} holds numbers with separators or units, such as "
-            f"{shortened(formatted[0].as_py())}; write numbers as 1234.5 and dates as 2031-01-31, "
-            f"or name it in [columns] text."
+            f"{shortened(formatted[0].as_py())}; write numbers as 1234.5 and dates as 2031-01-31."
         )
     return "number"
 
