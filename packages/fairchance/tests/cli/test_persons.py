@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cli.lender_files import CERTIFIED, answer, done, people, refused
+from cli.lender_files import CERTIFIED, answer, call, done, people, refused
 from fairchance.ledger import Program
 
 BY_PERSON = CERTIFIED.replace("[columns]", '[columns]\npersons = "customer"')
@@ -49,6 +49,18 @@ def test_a_row_without_a_person_is_refused(tmp_path):
 def test_a_file_without_the_column_is_refused():
     people(60, start=1000).to_csv("month.csv", index=False)
     assert "customer" in refused("decide", "month.csv", "-o", "decisions.csv")
+
+
+def test_a_column_of_persons_is_proposed_and_shown(tmp_path):
+    numbers = [f"C{at // 2 if at < 200 else at}" for at in range(400)]
+    people(400).assign(customer=numbers, customer_no=numbers).to_csv("history.csv", index=False)
+    check = ("init", "--config", "program.toml", "history.csv", "--check", "--program", "other")
+    ask = "'customer_no' looks like an identifier or free text; name it in persons if it says who"
+    shown = call(*check).stdout
+    assert "Roles: id = 'id', outcome = 'outcome', persons = 'customer'\n" in shown
+    assert ask not in shown
+    (tmp_path / "program.toml").write_text(CERTIFIED)
+    assert ask in call(*check).stdout
 
 
 def test_persons_need_certificates(tmp_path):

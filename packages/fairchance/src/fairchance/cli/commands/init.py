@@ -334,7 +334,11 @@ def _report(
         *refused_message(refused_counts(history.refused, place)),
         *(note["message"] for note in notes),
         *(_proposed(history, config) if history.open_roles else ()),
-        *columns_message(history.found, "in [columns]"),
+        *columns_message(
+            history.found,
+            "in [columns]",
+            persons=config.settings["kind"] == "certified" and not config.roles.persons,
+        ),
     ]
     if config.roles.groups:
         lines.append(f"Groups: {', '.join(config.roles.groups)}")
@@ -397,6 +401,11 @@ def _planned(history: PastApplications, config: Config) -> dict[str, Any]:
             name: dict(sorted(Counter(history.table[name].to_pylist()).items()))
             for name in roles.groups
         },
+        "roles": {
+            role: name
+            for role, name in roles.to_dict().items()
+            if name and role not in ("groups", "features")
+        },
         "settings": config.settings
         | ({"ramp": config.ramp} if config.ramp < 1 else {})
         | ({"not_taken_within": config.not_taken_within} if config.not_taken_within else {}),
@@ -423,6 +432,9 @@ def _planned_message(planned: dict[str, Any]) -> list[str]:
         f"People by {name!r}: " + ", ".join(f"{value!r} ({n:,})" for value, n in of.items())
         for name, of in planned["people_of_group"].items()
     ]
+    lines.append(
+        "Roles: " + ", ".join(f"{role} = {name!r}" for role, name in planned["roles"].items())
+    )
     lines.append(
         "Settings: " + ", ".join(f"{key} = {value!r}" for key, value in planned["settings"].items())
     )

@@ -296,10 +296,11 @@ def _refuse_outcomes(states: NDArray[np.str_], refused: Refusals, config: Config
     refused.add(np.flatnonzero(states == "withdrawn"), "withdrawn")
 
 
-def columns_message(found: list[FoundColumn], where: str) -> list[str]:
+def columns_message(found: list[FoundColumn], where: str, *, persons: bool = False) -> list[str]:
     r"""Return the columns that decisions use as a table, and those that they do not use.
 
-    ``where`` says where features are listed, as part of a sentence.
+    ``where`` says where features are listed, as part of a sentence, and ``persons`` whether a
+    column that says who applied may still be named.
 
     Examples
     --------
@@ -327,6 +328,11 @@ def columns_message(found: list[FoundColumn], where: str) -> list[str]:
         + (
             f"; to use it, list all features {where}"
             if column.kind == "number" or column.is_open
+            else ""
+        )
+        + (
+            "; name it in persons if it says who applied"
+            if persons and column.left_out == "identifier" and column.repeats
             else ""
         )
         for column in found

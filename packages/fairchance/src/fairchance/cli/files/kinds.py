@@ -62,6 +62,8 @@ class FoundColumn:
         the user has not named its role, ``"protected"`` or ``"applied"``; empty if they do.
     word
         A word that may mean that the value is missing.
+    repeats
+        Whether applicants share values of a column that is left out.
     """
 
     name: str
@@ -70,6 +72,7 @@ class FoundColumn:
     missing: int
     left_out: str = ""
     word: str = ""
+    repeats: bool = False
 
     @property
     def is_open(self) -> bool:
@@ -166,7 +169,9 @@ def _found(column: Any, name: str, is_text: bool, source: str) -> FoundColumn:
         return FoundColumn(name, "", "", column.null_count, "unreadable")
     n_missing, values = _described(column, found)
     left_out, word = _why_left_out(column, name, found), _word_for_missing(column, found)
-    return FoundColumn(name, found, values, n_missing, left_out, word)
+    there = column.drop_null()
+    repeats = bool(left_out) and len(there.unique()) < len(there)
+    return FoundColumn(name, found, values, n_missing, left_out, word, repeats)
 
 
 def _open_role(values: Any, column: FoundColumn) -> str:
