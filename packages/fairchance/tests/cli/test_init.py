@@ -200,6 +200,7 @@ def test_program_of_the_example():
         "good": n_good,
         "bad": int(taken.sum()) - n_good,
         "not_taken": 0,
+        "accepted_without_outcome": 0,
         "outcomes_not_read": 0,
         "refused": 0,
         "refused_rows": None,
@@ -609,7 +610,10 @@ def test_rows_with_contradictory_past_are_refused():
     config = example_config().replace('# accepted = "accepted"', 'accepted = "taken"')
     report = init(config, write(table), "--refused", "no.csv")
     assert (report["people"], report["refused"], report["refused_rows"]) == (195, 5, "no.csv")
-    assert report["outcomes_not_read"] == 1
+    assert (report["outcomes_not_read"], report["accepted_without_outcome"]) == (1, 2)
+    printed = call("--check", "--config", "program.toml", "history.csv").stdout
+    assert "Left out: 2 accepted without a known outcome; leave out the rejected" in printed
+    assert "got 'maybe'; name further words for decisions in [decisions]" in printed
     assert report["accepted"] == taken.sum() - 3
     refusals = read_table("no.csv", text=["id"])
     expected = {

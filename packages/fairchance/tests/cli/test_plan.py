@@ -60,6 +60,7 @@ def test_history_without_changes(loans, file):
         "good": n_good,
         "bad": n - n_good,
         "not_taken": 0,
+        "accepted_without_outcome": 0,
         "outcomes_not_read": 0,
         "refused": 0,
         "refused_rows": None,

@@ -75,6 +75,12 @@ class PastApplications:
         return tuple(name for name in names if _n_missing(self.table[name]))
 
     @property
+    def n_open(self) -> int:
+        """Number of accepted applicants who are refused because their outcome is not known."""
+        codes = {"pending", "not_a_label"}
+        return sum(any(one.code in codes for one in row.mistakes) for row in self.refused)
+
+    @property
     def taken(self) -> NDArray[np.bool_]:
         """Which applicants took the loan, and so have an outcome."""
         return self.accepted & ~self.not_taken
@@ -98,6 +104,11 @@ class PastApplications:
         ]
         if self.n_unread:
             lines.append(f"Not read: {counted(self.n_unread, 'outcome')} of rejected applicants")
+        if self.n_open:
+            lines.append(
+                f"Left out: {self.n_open:,} accepted without a known outcome; leave out the "
+                f"rejected applicants of the same time, too (cut the file by date)"
+            )
         return lines
 
     def as_dict(self, place: str | None = None) -> dict[str, Any]:
@@ -109,6 +120,7 @@ class PastApplications:
             "good": int(self.good.sum()),
             "bad": self.n_bad,
             "not_taken": int(self.not_taken.sum()),
+            "accepted_without_outcome": self.n_open,
             "outcomes_not_read": self.n_unread,
             "refused": refused["rows"],
             "refused_rows": refused["file"],

@@ -60,7 +60,8 @@ _SENTENCES = {
     "no_person": "{column} is empty, and must say who applied",
     # Past decisions and outcomes
     "no_decision": "{column} is empty, and must be {allowed}",
-    "not_a_decision": "{column} must be {allowed}, got {value}",
+    "not_a_decision": "{column} must be {allowed}, got {value}; name further words for decisions "
+    "in [decisions]; applicants who are not decided on yet may be left out",
     "barred_and_accepted": "the lender's own process accepts the applicant, who is barred",
     "pending": "the applicant was accepted and has no outcome yet",
     "withdrawn": "the outcome will never be known, so it teaches nothing",
@@ -74,6 +75,7 @@ _SENTENCES = {
     "outcome_final": "an outcome is on record, and it cannot be withdrawn in a certified program",
     "other_outcome": "the record has another outcome, and corrections are not allowed",
 }
+_OF_WORDS = {"not_a_label", "not_a_decision"}  # codes of words that a configuration may define
 _NUMBERS = {"twice", "decided_in_round", "too_long"}  # codes with a number as their value
 
 
@@ -203,7 +205,8 @@ class Refusals:
     def causes(self) -> list[Cause]:
         """Return the mistakes with the number of rows, the commonest first.
 
-        Each word that is no label is a cause of its own, since each may have another meaning.
+        Each unknown word for an outcome or a decision is a cause of its own, since each may have
+        another meaning.
 
         Examples
         --------
@@ -217,8 +220,7 @@ class Refusals:
         found: dict[tuple[Mistake, ...], list[tuple[Mistake, ...]]] = defaultdict(list)
         for refusal in self:
             key = tuple(
-                one if one.code == "not_a_label" else one._replace(value="")
-                for one in refusal.mistakes
+                one if one.code in _OF_WORDS else one._replace(value="") for one in refusal.mistakes
             )
             found[key].append(refusal.mistakes)
         causes = [Cause(_common(all_of), len(all_of)) for all_of in found.values()]
