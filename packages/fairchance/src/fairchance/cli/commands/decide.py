@@ -152,7 +152,7 @@ def decide(
             sentences = view.about.get("reasons", {})
         if strict:
             sent.refusals.stop(source)
-        _check_usable(sent, most_refused, source, refused_file, out)
+        _check_usable(sent, most_refused, source, refused_file, out, json)
         with (
             progress("deciding", json),
             warnings.catch_warnings(),
@@ -439,7 +439,9 @@ def _refuse_decided(
     refusals.add(rows[in_history], "decided_in_history")
 
 
-def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, out: str) -> None:
+def _check_usable(
+    sent: SentFile, most: float, source: str, refused_file: str, out: str, json: bool
+) -> None:
     """Raise, after writing the refused rows, if no row is usable or too many are refused."""
     if sent.recorded is not None:
         if not sent.ids.size:
@@ -453,6 +455,9 @@ def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, o
     if sent.ids.size and too_many is None:
         return
     refused_file = sent.refusals.write(refused_file, out)
+    if not json:
+        causes = refused_message(refused_counts(sent.refusals, refused_file))
+        print_lines(causes, to_stderr="-" in (out, refused_file))
     if not sent.ids.size:
         advice = ""
         codes = {one.code for refusal in sent.refusals for one in refusal.mistakes}
@@ -463,11 +468,11 @@ def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, o
             )
         raise InputError(
             f"none of the {len(sent.refusals)} rows of {source} can be used, "
-            f"{commonest(sent.refusals)}, so nothing was decided; {refused_file} has them with the "
-            f"reasons{advice}."
+            f"{commonest(sent.refusals, 1)}, so nothing was decided; {refused_file} has them with "
+            f"the reasons{advice}."
         )
     raise InputError(
-        f"{too_many}, {commonest(sent.refusals)}; nothing was decided or recorded, "
+        f"{too_many}, {commonest(sent.refusals, 1)}; nothing was decided or recorded, "
         f"correct the file and send it again, {refused_file} has the rows with the reasons."
     )
 

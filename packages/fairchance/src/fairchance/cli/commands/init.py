@@ -172,8 +172,11 @@ def _start(
     place = None if place is None else history.refused.write(place)
     too_many = too_many_message(history.refused, most_refused, file_name(source))
     if too_many is not None:
+        if not json:
+            causes = refused_message(refused_counts(history.refused, place))
+            print_lines(causes, to_stderr=place == "-")
         raise InputError(
-            f"{too_many}, {commonest(history.refused)}; no program was started"
+            f"{too_many}, {commonest(history.refused, 1)}; no program was started"
             f"{'' if place is None else f', {place} has the rows with the reasons'}."
         )
     X, groups, ids = features_groups_ids(history.table, configuration.roles, history.columns)
