@@ -162,6 +162,8 @@ def test_further_applications_get_the_answer_of_the_first(rng):
     batch = clf.decide(X, persons=persons)
     answers = batch.accepted.reshape(50, 6)
     propensity = batch.propensity.reshape(50, 6)
+    assert np.all(batch.propensity[batch.exploit] == 1)
+    assert not np.any(batch.explored & (batch.propensity == 1))  # nobody drew for these
     for accepted, p in zip(answers, propensity, strict=True):
         copied = [np.sum(p == value) for value in np.unique(p)]
         assert sum(n - 1 for n in copied) >= 4  # four of six repeat an answer

@@ -623,7 +623,7 @@ class CertifiedClassifier(DecidingClassifier):
             ramp_bits(batch.bits, self._seed),
         )
         if again is not None:
-            accepted, p = accepted[again.answer], p[again.answer]
+            accepted, p, sure = accepted[again.answer], p[again.answer], sure[again.answer]
         statuses = {choice.status for choice in choices}
         decided = Decisions(
             batch.ids,
