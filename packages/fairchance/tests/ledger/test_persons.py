@@ -12,6 +12,7 @@ from fairchance import CertifiedClassifier, PartialFeedbackClassifier
 from fairchance.errors import InputError
 from fairchance.ledger import Program
 from fairchance.ledger.health import check_health
+from fairchance.words.rounds import certificates_assume
 from methods.certified.known_truth import QUICK
 
 N, MOST = 60, 2
@@ -48,6 +49,16 @@ def test_decisions_with_persons_are_proved(lender):
     program = lender[0]
     for verified in (program.verify(), program.verify(relearn=True)):
         assert (verified.n_decisions, verified.n_not_repeated) == (N, 0)
+
+
+def test_certificates_assume_that_persons_are_independent(lender, rng):
+    """Until a round comes without them: evidence of that round assumes that applicants are."""
+    program = lender[0]
+    assert "that persons, not the applications" in certificates_assume(program.summary())
+    for at, persons in enumerate((None, WHO), start=1):
+        X, ids = rng.normal(size=(N, 2)), IDS + at * N
+        program.decide(X, ids=ids, persons=persons, unlike_history=True)
+        assert "that they are independent" in certificates_assume(program.summary())
 
 
 def test_names_of_persons_are_not_stored(lender, tmp_path):

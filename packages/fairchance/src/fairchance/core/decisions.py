@@ -370,6 +370,9 @@ class CertifiedRound(Displayed):
     shock
         σ of a shock of the bad share that all applicants of a round may have in common, which the
         certificate allows for.
+    persons
+        Whether the persons were known in this and all earlier rounds: then the certificate allows
+        for applications of a person in a round that depend on each other.
     kind
         What the policy is: ``"own"``, our ranking; ``"union"``, the lender's decisions and the best
         of our ranking besides; ``"incumbent"``, the lender's decisions.
@@ -409,4 +412,5 @@ class CertifiedRound(Displayed):
     n_incumbent: int | None = field(default=None, kw_only=True)
     n_barred: int = field(default=0, kw_only=True)
     shock: float = field(default=0.0, kw_only=True)
+    persons: bool = field(default=False, kw_only=True)
     kind: str = field(default="own", kw_only=True)

@@ -30,7 +30,7 @@ from fairchance.people.likeness import Unlike
 from fairchance.words import LIGHTS, intervals_assume, percent
 from fairchance.words.checks import check_text, rate_text, verdict
 from fairchance.words.money import added_text, money_verdict
-from fairchance.words.rounds import assumed, sentence
+from fairchance.words.rounds import certificates_assume
 
 __all__ = ["QUESTIONS", "TINY", "Check", "check_health", "find_check", "worst_light"]
 
@@ -454,7 +454,7 @@ def _view(summary: Summary) -> View:
     ]
     notes = [intervals_assume(summary.promise.shock)] if outcomes.known else []
     if summary.ladders():
-        notes.append(sentence(assumed(summary.promise.maturity, summary.promise.shock)))
+        notes.append(certificates_assume(summary))
     if summary.money is not None:
         added = added_text(summary.money.whole, summary.currency)
         rows.append(("earned beyond today's policy", added))

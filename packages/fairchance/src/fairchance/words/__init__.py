@@ -159,8 +159,15 @@ def days(value: float) -> str:
     return "–" if math.isnan(value) else counted(math.floor(value), "day")
 
 
-def independence(shock: float) -> str:
-    """Return a clause on the independence that certificates and intervals assume; ``shock`` is σ.
+def independence(shock: float, *, persons: bool = False) -> str:
+    """Return a clause on the independence that certificates and intervals assume.
+
+    Parameters
+    ----------
+    shock
+        σ.
+    persons
+        Whether applications of a person in a round may depend on each other.
 
     Examples
     --------
@@ -168,15 +175,16 @@ def independence(shock: float) -> str:
     they are independent of each other but for a shock that a round's applicants share, by which
     the share of bad moves by about 2 points (shock = 0.02)
     """
+    who = "persons, not the applications of one in a round, are" if persons else "they are"
     if shock:
         return (
-            f"they are independent of each other but for a shock that a round's applicants share, "
+            f"{who} independent of each other but for a shock that a round's applicants share, "
             f"by which the share of bad moves by about {100 * shock:.3g} "
             f"point{'s' * (100 * shock != 1)} (shock = {shock:g})"
         )
     return (
-        "they are independent of each other, without a shock that a round's applicants share "
-        "(shock = 0)"
+        f"{who} independent of each other, without a shock that a round's applicants share "
+        f"(shock = 0)"
     )
 
 

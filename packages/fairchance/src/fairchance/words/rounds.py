@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
 
 __all__ = ["DO_NOT_WAIT", "NOTES", "about_certificate", "about_round", "assumed", "began_again"]
-__all__ += ["held_up", "needed", "note_text", "note_words", "promised", "ramp_words", "reason"]
+__all__ += [
+    "certificates_assume",
+    "held_up",
+    "needed",
+    "note_text",
+    "note_words",
+    "promised",
+    "ramp_words",
+    "reason",
+]
 __all__ += ["restart_cost", "restarted", "sentence", "status_word", "take_up_rows", "waiting"]
 __all__ += ["withdrawn"]
 
@@ -321,15 +330,15 @@ def promised(record: CertifiedRound) -> str:
     return f"certified{of}: with confidence {confidence}, at most {percent(record.alpha)} bad"
 
 
-def assumed(maturity: int | None = None, shock: float = 0.0) -> str:
+def assumed(maturity: int | None = None, shock: float = 0.0, *, persons: bool = False) -> str:
     """Return a clause on what a certificate assumes.
 
     Parameters
     ----------
     maturity
         Rounds until outcomes count as final; None if that is not known here.
-    shock
-        σ.
+    shock, persons
+        As for ``independence``.
 
     Examples
     --------
@@ -344,10 +353,16 @@ def assumed(maturity: int | None = None, shock: float = 0.0) -> str:
         when = f"{counted(maturity, 'round')} later at the earliest" if maturity else "at once"
         final = f", here {when} (maturity)"
     return (
-        f"certificates assume that applicants are of one population, that {independence(shock)}, "
-        f"that acceptance does not change outcomes, and that outcomes are final when their round "
-        f"is tested{final}"
+        f"certificates assume that applicants are of one population, that "
+        f"{independence(shock, persons=persons)}, that acceptance does not change outcomes, and "
+        f"that outcomes are final when their round is tested{final}"
     )
+
+
+def certificates_assume(summary: Summary) -> str:
+    """Return the sentence on what the certificates of a program assume."""
+    promise, persons = summary.promise, all(row[-1].persons for row in summary.ladders().values())
+    return sentence(assumed(promise.maturity, promise.shock, persons=persons))
 
 
 def status_word(row: RoundSummary) -> str:
@@ -411,7 +426,7 @@ def about_certificate(record: CertifiedRound) -> Iterator[str]:
     """Yield what a round of the certified method promises, lacks and mentions."""
     if record.status == "certified":
         yield sentence(f"{promised(record)} under the rule of this round")
-        yield sentence(assumed(shock=record.shock))
+        yield sentence(assumed(shock=record.shock, persons=record.persons))
     else:
         lacks = needed(record.more_outcomes, tested=record.next_n_tested > 0)
         clauses = [promised(record), restarted(record), lacks]

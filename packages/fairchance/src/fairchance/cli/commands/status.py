@@ -34,7 +34,13 @@ from fairchance.words import (
 )
 from fairchance.words.checks import CAUTION, check_text, verdict
 from fairchance.words.money import MONEY_TITLES, money_note, money_rows, money_verdict
-from fairchance.words.rounds import assumed, ramp_words, sentence, status_word, take_up_rows
+from fairchance.words.rounds import (
+    certificates_assume,
+    ramp_words,
+    sentence,
+    status_word,
+    take_up_rows,
+)
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.audit.rates import Rate
@@ -204,8 +210,7 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
         style="dim",
     )
     if summary.ladders():
-        said = assumed(summary.promise.maturity, summary.promise.shock)
-        _print(console, sentence(said), style="dim")
+        _print(console, certificates_assume(summary), style="dim")
     _print_rounds(console, summary.rounds[-most:])
     hidden = len(summary.rounds) - most
     if hidden > 0:

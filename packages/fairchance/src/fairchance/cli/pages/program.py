@@ -53,7 +53,7 @@ from fairchance.words.checks import (
 )
 from fairchance.words.money import MONEY_TITLES, money_note, money_rows, money_verdict
 from fairchance.words.rounds import (
-    assumed,
+    certificates_assume,
     note_text,
     ramp_words,
     reason,
@@ -389,7 +389,7 @@ def certificate_section(summary: Summary) -> Section:
         return Section("certificate", "Certificate")
     sentences = [text for group in ladders for text in _certificate_sentences(summary, group)]
     caption = "How far certificates reach, and the evidence for the next one."
-    sentences.append(sentence(assumed(summary.promise.maturity, summary.promise.shock)))
+    sentences.append(certificates_assume(summary))
     parts: list[Part] = [*sentences, Figure("ladder", plot.certificate(summary), caption)]
     rows = [
         (f"{c.says['round']}", _event(c), _group_name(c.says.get("group")), date(c.at))

@@ -687,6 +687,7 @@ class CertifiedClassifier(DecidingClassifier):
         t, p, accepted = decided.round, decided.propensity, decided.accepted
         part = np.zeros(len(batch), np.intp)
         records, prepared = [], []
+        known = again is not None and self._knew_persons
         barred = batch.barred
         if again is not None:  # on no ladder do further applications of a person count
             barred = again.further if barred is None else barred | again.further
@@ -721,6 +722,7 @@ class CertifiedClassifier(DecidingClassifier):
                 delta=self.delta,
                 n_incumbent=None if at.incumbent is None else int(at.incumbent.sum()),
                 n_barred=0 if batch.barred is None else int(batch.barred[rows].sum()),
+                persons=known,
             )
             part[rows] = z
             records.append(record)
@@ -746,6 +748,13 @@ class CertifiedClassifier(DecidingClassifier):
         self._remember(batch)
         for engine in self._engines:
             engine.catch_up()  # the patience of an older round may have ended
+
+    @property
+    def _knew_persons(self) -> bool:
+        """Whether everything that may be evidence so far came with its persons."""
+        if self._rounds:
+            return self._rounds[-1].persons
+        return self.evidence == "rounds" or self._history.per_person is not None
 
     def observe(self, ids: Any, outcomes: Any) -> CertifiedClassifier:
         """Take in outcomes of accepted applicants, in any order, in parts, many rounds late.

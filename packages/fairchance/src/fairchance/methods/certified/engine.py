@@ -1443,6 +1443,7 @@ class Engine:
         delta: float,
         n_incumbent: int | None = None,
         n_barred: int = 0,
+        persons: bool = False,
     ) -> CertifiedRound:
         """Return the record of a round that is about to be logged."""
         ladder, rung = policy.ladder, policy.rung
@@ -1503,6 +1504,7 @@ class Engine:
             n_incumbent=n_incumbent,
             n_barred=n_barred,
             shock=rules.shock,
+            persons=persons,
         )
 
     def _curve(self, bets: list[LadderBets]) -> tuple[CurvePoint, ...]:
