@@ -3,7 +3,8 @@
 ``FAIRCHANCE_DATA=… python -m benchmarks likeness`` splits the four data sets 200 times at random
 into a history and two later rounds, and compares the rounds with the history: at once, and by calls
 with a single applicant. Histories are of all applicants, or only of the half with the best scores.
-Then one mistake at a time is made in every column of a batch.
+Then one mistake at a time is made in every column of a batch. The lender's decisions are those of a
+score cut, with or without an error of its own; later rounds may accept another share.
 """
 
 from __future__ import annotations
@@ -99,9 +100,39 @@ def mistakes(name: str, size: int) -> None:
         print(f"{name:12s} {size} {what:10s} {Counter(result.values())}: {text}", flush=True)
 
 
+def decided(name: str, score: np.ndarray, size: int) -> None:
+    """Print how often the lender's decisions stop a round, honest and exchanged."""
+    X = everybody(name).X
+    for past, now, error in ((s, t, e) for s in (0.3, 0.7) for t in (0.2, s, 0.8) for e in (0, 1)):
+        stops = np.zeros(2, int)
+        for seed in range(SPLITS):
+            rng = np.random.default_rng([13, seed])
+            order = rng.permutation(len(X))
+            parts = order[:N_HISTORY], order[N_HISTORY:][:size]
+            noisy = score + error * score.std() * rng.normal(size=len(X))
+            own, theirs = (
+                noisy[rows] >= np.quantile(noisy[rows], 1 - share)
+                for rows, share in zip(parts, (past, now), strict=True)
+            )
+            history, batch = (X.iloc[rows] for rows in parts)
+            columns = TableColumns.of(history)
+            likeness = Likeness.of(columns, columns.codes(history), None, own)
+            for at, decisions in enumerate((theirs, ~theirs)):
+                counts = likeness.count(columns.codes(batch), None, decisions)
+                found = likeness.compare(counts, Checks())
+                stops[at] += any(one.code == "decided" for one in found)
+        print(
+            f"{name:12s} {size} accepted {past} then {now}, error {error}: stopped {stops[0]}, "
+            f"exchanged {stops[1]} of {SPLITS}",
+            flush=True,
+        )
+
+
 def main() -> None:
-    """Print both tables."""
+    """Print all tables."""
     for name in DATA:
+        for size in (200, 600):
+            decided(name, scores(name), size)
         mistakes(name, 600)
         false_findings(name, None)
         false_findings(name, scores(name))

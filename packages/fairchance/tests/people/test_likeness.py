@@ -360,6 +360,46 @@ def test_decide_stops_for_mistakes_inside_the_range(way):
     assert clf.decide(right).unlike == ()
 
 
+def lender(X, share, rng):
+    """Return the decisions of a score cut with an error of its own."""
+    score = np.log(X["income"]) - 0.4 * np.log(X["debt"] + 1) + rng.normal(0, 0.3, len(X))
+    return (score >= np.quantile(score, 1 - share)).to_numpy()
+
+
+@pytest.mark.parametrize("way", ["algorithm 1", "certified"])
+def test_exchanged_decisions_of_the_lender_stop_a_batch(way):
+    rng, numbers = np.random.default_rng(9), ["income", "loan", "debt", "years"]
+    X, good = borrowers(2000)
+    clf = WAYS[way]().fit(X[numbers] / 1000, good, accepted=lender(X, 0.5, rng))
+    now = borrowers(300, 1)[0]
+    theirs = lender(now, 0.5, rng)
+    with pytest.raises(InputError, match="exchanged in the lender's decisions") as error:
+        clf.decide(now[numbers] / 1000, incumbent=~theirs)
+    assert error.value.option == "unlike_history"
+    assert clf.rounds_ == ()
+    (one,) = clf.decide(now[numbers] / 1000, incumbent=~theirs, unlike_history=True).unlike
+    assert (one.column, one.code, one.stops) == ("incumbent", "decided", True)
+    other = next(column for column in clf._intake.likeness.columns if column.name == one.other)
+    high = now[one.other] / 1000 > other.marks[other.side]
+    assert one.n == np.sum(high == ~theirs)
+    assert clf.decide(now[numbers] / 1000, incumbent=theirs).unlike == ()
+
+
+@pytest.mark.parametrize("stop", [1, 0.3])
+def test_other_shares_and_calls_without_decisions_are_honest(stop):
+    rng, X = np.random.default_rng(10), borrowers(4000)[0]
+    columns = TableColumns.of(X)
+    kept = Likeness.of(columns, columns.codes(X), None, lender(X, 0.5, rng))
+    for seed, share in enumerate([0.05, 0.2, None, 0.8, 0.95, None, 1, 0] * 4):
+        now = borrowers(150, seed)[0]
+        theirs = None if share is None else lender(now, share, rng)
+        counts = kept.count(columns.codes(now), None, theirs)
+        assert kept.compare(counts, Checks(stop=stop)) == ()
+        kept.remember(counts)
+    wrong = kept.count(columns.codes(X), None, ~lender(X, 0.5, rng))
+    assert [one.stops for one in kept.compare(wrong, Checks(stop=stop))] == [True] * (stop < 1)
+
+
 def test_a_drift_in_small_steps_is_reported_and_not_stopped():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(2000, 1))

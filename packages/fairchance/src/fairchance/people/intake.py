@@ -266,7 +266,7 @@ class Intake:
         if accepted is not None:
             self.check_good()
         group = self._first_groups(sensitive_features, n)
-        self.learn_likeness(features, group)
+        self.learn_likeness(features, group, None if accepted is None else chosen)
         names = as_ids(np.arange(n) if ids is None else ids, n)
         self.id_kind = names.dtype.kind
         bits = self._bits(names)
@@ -320,7 +320,9 @@ class Intake:
             )
         more = self.seen_by(group) | {"incumbent": decided, "barred": excluded}
         if checks is not None:
-            more |= self.compare(features, known, group, checks, unlike_history=unlike_history)
+            more |= self.compare(
+                features, known, group, checks, decided, unlike_history=unlike_history
+            )
         features = self._with_group(features, group)
         return Batch(features, ids=names, bits=bits, backend=backend, sensitive=known, **more)
 
@@ -518,8 +520,10 @@ class Intake:
         assert self.columns is not None
         return self.columns.codes(X)
 
-    def learn_likeness(self, X: Any, group: NDArray[np.intp]) -> None:
-        """Remember what features and groups of the history are like.
+    def learn_likeness(
+        self, X: Any, group: NDArray[np.intp], accepted: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Remember what features, groups and decisions of the history are like.
 
         Features that cannot be compared are left out, and so are groups that may decide: new ones
         are refused.
@@ -530,7 +534,8 @@ class Intake:
             with contextlib.suppress(InputError):
                 self._compared = TableColumns.of(X, self.missing_values)
         if self._compared is not None:
-            self.likeness = Likeness.of(self._compared, self._comparable(X), self.names)
+            codes = self._comparable(X)
+            self.likeness = Likeness.of(self._compared, codes, self.names, accepted)
         if self.sensitive is not None and self.group_mode != "aware":
             levels = self.sensitive.level_of[:, group]
             self.likeness = self.likeness.with_groups(self.sensitive.titles, levels)
@@ -546,6 +551,7 @@ class Intake:
         known: Attributes | None,
         group: NDArray[np.intp],
         checks: Checks,
+        incumbent: NDArray[np.bool_] | None = None,
         *,
         unlike_history: bool,
     ) -> dict[str, Any]:
@@ -556,7 +562,7 @@ class Intake:
         if not group.size or (X is None and self._compared is not None):
             return {}
         levels = None if known is None else known.level_of[:, group]
-        counts = self.likeness.count(self._comparable(X), levels)
+        counts = self.likeness.count(self._comparable(X), levels, incumbent)
         unlike = self.likeness.compare(counts, checks)
         _report(unlike, unlike_history)
         return {"counts": counts, "unlike": unlike}

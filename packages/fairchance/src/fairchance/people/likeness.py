@@ -6,7 +6,9 @@ than five applicants of the history had; how many are above each decile of the h
 of its frequent texts; and how many are high or low both here and in the column that goes with it
 most closely, where the difference is one of correlations. The last finds a column that was sorted
 alone, whose own values are as before, but only if another column goes with it. Of groups that may
-not decide, new ones are counted.
+not decide, new ones are counted. Of the lender's own decisions only the last question is asked:
+shares and rules of acceptance change, but not so that applicants whom the history rejected are
+accepted, as if the two were exchanged.
 
 A share that differs from the history by more than ``stop`` of ``Checks`` stops the batch, unless
 the last round was like it; one that differs by more than ``warn`` from the history or the last
@@ -114,11 +116,12 @@ class Unlike:
         ``"missing"``; ``"unseen"``, a text that fewer than five applicants of the history had;
         ``"group"``, one that the history lacks; ``"outside"`` the range of the history; ``"far"``
         outside it; ``"above"`` or ``"below"`` a number; ``"is"`` or ``"is not"`` a text;
-        ``"together"``, high or low both here and in another column; ``"certain"``, accepted for
-        sure by the score.
+        ``"together"``, high or low both here and in another column; ``"decided"``, accepted by the
+        lender and high in another column, or neither; ``"certain"``, accepted for sure by the
+        score.
     n, of
-        How many applicants this is true of, and of how many; all but ``"missing"``, ``"far"`` and
-        ``"together"`` count only applicants with a value.
+        How many applicants this is true of, and of how many; all but ``"missing"``, ``"far"``,
+        ``"together"`` and ``"decided"`` count only applicants with a value.
     usual
         The share before.
     since
@@ -169,7 +172,7 @@ class KnownColumn:
     Attributes
     ----------
     name, kind
-        As in ``TableColumn``, or the kind ``"group"``.
+        As in ``TableColumn``, or the kind ``"group"`` or ``"decision"``.
     at
         Its place in the matrix of features, or among the attributes that form groups.
     low, high
@@ -235,11 +238,22 @@ class KnownColumn:
             else:
                 marks = _round_deciles(present)
         known = KnownColumn(name, column.kind, at, low, high, column.origin, marks, texts)
-        counts, _ = known.count(codes)
-        shares = np.array(counts[_MARKED : _MARKED + len(marks)]) / codes.size
+        return known.with_side(codes)
+
+    @staticmethod
+    def of_decisions(accepted: NDArray[np.bool_]) -> KnownColumn:
+        """Return what is kept of the lender's decisions on the history."""
+        known = KnownColumn("incumbent", "decision", 0, 0.0, 1.0, marks=(0.5,))
+        return known.with_side(accepted.astype(np.float64))
+
+    def with_side(self, codes: Floats) -> KnownColumn:
+        """Return the column with its counts and the mark that divides its codes most evenly."""
+        counts, _ = self.count(codes)
+        shares = np.array(counts[_MARKED : _MARKED + len(self.marks)]) / codes.size
+        side = None
         if shares.size and np.abs(shares - 0.5).min() <= 0.5 - _BALANCED:
-            known = replace(known, side=int(np.argmin(np.abs(shares - 0.5))))
-        return replace(known, counts=tuple(counts))
+            side = int(np.argmin(np.abs(shares - 0.5)))
+        return replace(self, side=side, counts=tuple(counts))
 
     @staticmethod
     def of_group(name: str, at: int, level: Codes) -> KnownColumn:
@@ -340,8 +354,13 @@ class Likeness:
         self.windows = Window(ENOUGH), Window(MANY)
 
     @staticmethod
-    def of(table: TableColumns, codes: Floats, names: tuple[str, ...] | None = None) -> Likeness:
-        """Return what a history is like."""
+    def of(
+        table: TableColumns,
+        codes: Floats,
+        names: tuple[str, ...] | None = None,
+        accepted: NDArray[np.bool_] | None = None,
+    ) -> Likeness:
+        """Return what a history is like, with the lender's decisions if they are known."""
         found = (
             KnownColumn.of(
                 table.columns[at],
@@ -352,15 +371,21 @@ class Likeness:
             for position, at in enumerate(table.kept)
         )
         known = [column for column in found if column is not None]
-        sides = (column.count(codes[:, column.at])[1] for column in known)
+        sides = [column.count(codes[:, column.at])[1] for column in known]
+        if accepted is not None:
+            known.append(KnownColumn.of_decisions(accepted))
+            sides.append(accepted if known[-1].side is not None else None)
         none = np.zeros(codes.shape[0], np.bool_)
         high = np.array([none if side is None else side for side in sides], np.float32)
         with np.errstate(invalid="ignore", divide="ignore"):  # one-sided columns
             together = np.abs(np.corrcoef(high)) if len(known) > 1 else np.zeros((1, 1))
         together = np.nan_to_num(together)
         np.fill_diagonal(together, 0)
+        if accepted is not None:
+            together[:, -1] = 0  # no partner of columns, since a batch may come without decisions
         for at, row in enumerate(together[: len(known)]):
-            if row.max() > _TOGETHER + _NOISE / math.sqrt(codes.shape[0]):
+            least = _TOGETHER / 2 if known[at].kind == "decision" else _TOGETHER
+            if row.max() > least + _NOISE / math.sqrt(codes.shape[0]):
                 partner = int(row.argmax())
                 pairs = int(np.count_nonzero((high[at] > 0) & (high[partner] > 0)))
                 counts = (*known[at].counts[:-1], pairs)
@@ -375,7 +400,12 @@ class Likeness:
         known = (KnownColumn.of_group(titles[at], at, level) for at, level in enumerate(levels))
         return Likeness((*self.columns, *known))
 
-    def count(self, codes: Floats, levels: Codes | None = None) -> Ints:
+    def count(
+        self,
+        codes: Floats,
+        levels: Codes | None = None,
+        incumbent: NDArray[np.bool_] | None = None,
+    ) -> Ints:
         """Return the counts of a batch with groups at some levels, a row for each column.
 
         They are the numbers of applicants, of those without a value, with a strange value and with
@@ -384,14 +414,15 @@ class Likeness:
         """
         rows: list[list[int]] = []
         high: list[Any] = []
+        decided = np.empty((1, 0)) if incumbent is None else incumbent[None].astype(np.float64)
         for column in self.columns:
-            own = levels if column.kind == "group" else codes.T
+            own = {"group": levels, "decision": decided}.get(column.kind, codes.T)
             if own is not None:
                 row, side = column.count(np.ascontiguousarray(own[column.at]))
                 rows.append(row)
                 high.append(side)
         for column, row, side in zip(self.columns, rows, high, strict=False):
-            if column.partner is not None:
+            if column.partner is not None and row[_N]:
                 row[-1] = int(np.count_nonzero(side & high[column.partner]))
         return _rows([*rows, [0] * _WIDTH])
 
@@ -443,7 +474,7 @@ class Likeness:
         else:
             differs |= _differs(now, last[:-1], checks)
         for at, column in enumerate(self.columns[: len(now)]):
-            if differs[at]:
+            if differs[at] and column.kind != "decision":
                 rows = now[at].tolist(), history[at].tolist(), last[at].tolist()
                 yield from _far_off(column, rows, checks)
                 yield from _strange(column, rows, checks)
@@ -557,7 +588,11 @@ def _apart(
     """Yield a pair of columns that go together less than in the history."""
     now, past, last = pairs
     size = now.loss(past)
-    if size > checks.warn:
+    if column.kind == "decision":
+        if checks.stop < 1 and size > max(checks.stop, _HONEST * abs(past.correlation)):
+            facts = now.alike, now.n, past.alike / past.n, "history", now.loss(last) > checks.warn
+            yield Unlike(column.name, "decided", *facts, other=other.name)
+    elif size > checks.warn:
         stops = size - now.noise(past) > checks.stop and now.loss(last) > checks.warn
         name, usual = column.name, past.alike / past.n
         yield Unlike(name, "together", now.alike, now.n, usual, "history", stops, other=other.name)
@@ -596,7 +631,8 @@ class _Pair:
         assert column.side is not None
         assert other.side is not None
         marks = counts[_MARKED + column.side], theirs[_MARKED + other.side]
-        return _Pair(*map(int, (counts[_N], *marks, counts[-1])))
+        n = counts[_N] if counts[_N] == theirs[_N] else 0  # a call came without decisions
+        return _Pair(*map(int, (n, *marks, counts[-1])))
 
     @property
     def alike(self) -> int:

@@ -44,6 +44,10 @@ def unlike_words(one: Unlike) -> str:
             "are accepted for sure by their score",
             "is a column in another unit, or in the place of another?",
         ),
+        "decided": (
+            f"are accepted by the lender and high in {other}, or neither",
+            "are accepted and rejected exchanged in the lender's decisions?",
+        ),
         "together": (
             f"are high or low in both {name} and {other}",
             "was one of the columns sorted or shifted by itself?",
