@@ -7,6 +7,7 @@ and keeps each ``...`` that still matches.
 from __future__ import annotations
 
 import doctest
+import math
 import re
 import shlex
 from functools import cache
@@ -74,11 +75,14 @@ def _words_kept(shown, printed):
 
 def transcript(*commands, width=100):
     """Run commands of ``fairchance``; return them with all they print, as at a terminal."""
+    from fairchance.cli import output  # noqa: PLC0415 - slow
     from fairchance.cli.app import app  # noqa: PLC0415 - slow
 
     text = ""
     for command in commands:
-        done = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": str(width)})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(output, "_FIRST_LINE", math.inf)  # progress depends on the machine
+            done = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": str(width)})
         text += f"$ fairchance {command}\n{done.output}"
         text += f"exit code {done.exit_code}\n" if done.exit_code else ""
     return text

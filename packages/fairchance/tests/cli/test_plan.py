@@ -12,8 +12,9 @@ import pytest
 from rich.console import Console
 
 from cli.lender_files import call, done, people, refused
-from fairchance.cli.commands.plan import accepted_table, print_plan, read_past
-from fairchance.simulate.plan import UntilCertified
+from fairchance.cli import output
+from fairchance.cli.commands.plan import print_plan, print_starts, read_past, taken_table
+from fairchance.simulate.plan import PlannedStart, UntilCertified
 from golden import transcript
 
 ROLES = ("--outcome", "outcome", "--group", "sex")
@@ -24,7 +25,7 @@ FEW = ("--people", "150", "--rounds", "2", "--repetitions", "2", "--jobs", "1")
 def read(file, good="repaid", accepted="", features=()):
     """Return a history, and its accepted applicants."""
     past = read_past(Path(file), "outcome", "sex", accepted, good, features)
-    return past, accepted_table(past, Path(file), "outcome", "sex")
+    return past, taken_table(past, Path(file), "outcome", "sex")
 
 
 @pytest.fixture(autouse=True)
@@ -226,6 +227,65 @@ def test_numbers_of_a_plan_are_not_cut_in_a_narrow_window(capsys):
     assert "66 (62–70)" in capsys.readouterr().out
 
 
+CONFIG = """
+[columns]
+id = "row"
+outcome = "outcome"
+accepted = "approved"
+groups = ["sex"]
+features = ["income", "town"]
+[outcomes]
+good = "repaid"
+bad = "default"
+not_taken = "refused"
+not_taken_within = "2 rounds"
+[classifier]
+kind = "certified"
+alpha = 0.21
+utility = { good = 3, bad = -7 }
+maturity = 1
+patience = 4
+"""
+
+
+def test_a_plan_reads_the_configuration_of_the_program(loans):
+    """With its words, of which there are more than two, and its settings; options come first."""
+    loans.loc[loans.index[loans["approved"] == 1][:9], "outcome"] = "refused"
+    loans.to_csv("words.csv", index=False)
+    Path("program.toml").write_text(CONFIG)
+    words = ("plan", "--history", "words.csv", "--config", "program.toml")
+    found = done(*words, "--patience", "3", "--people", "500", "--rounds", "6", *FEW[4:])
+    taken = loans.query("outcome != 'refused' and approved == 1")
+    assert found["history"]["not_taken"] == 9
+    assert found["history"]["good"] + found["history"]["bad"] == len(taken)
+    assert [one["column"] for one in found["history"]["features"]] == ["income", "town"]
+    assert (found["maturity"], found["patience"]) == (1, 3)
+    assert 0.21 in [one["bound"] for one in found["certificate"][0]["curve"]]
+    assert all(one["earned"][0] % 1 == 0 for one in found["starts"])
+    assert "'nobody'" in refused(*words, "--group", "nobody", *FEW)
+    assert done(*words, "--outcome", "outcome", *FEW, code=2)["error"]["option"] == "--config"
+    assert done("plan", "--config", "program.toml", *FEW, code=2)["error"]["option"] == "--history"
+
+
+def test_repetitions_are_refused_before_anything_is_read():
+    assert "2" in call("plan", "--history", "nowhere.csv", "--repetitions", "1").stderr
+
+
+@pytest.mark.parametrize(("added", "first"), [(5.0, "Recommended start"), (-5.0, "No start earns")])
+def test_the_first_sentence_says_whether_a_start_beats_todays_policy(capsys, added, first):
+    start = PlannedStart("pilot", 2, 1.0, 1.0, (10.0 + added,), (10.0,), added, added)
+    print_starts(Console(width=200), [start], start, 0.5)
+    assert capsys.readouterr().out.startswith(first)
+
+
+def test_progress_is_printed_in_a_pipe_too(capsys, monkeypatch):
+    monkeypatch.setattr(output, "_FIRST_LINE", 0)
+    with output.counting_bar("runs", quiet=False) as progress:
+        progress(1, 3)
+        progress(2, 3)  # too soon after
+    assert capsys.readouterr().err == "runs: 1 of 3\n"
+
+
 def test_a_plan_needs_no_group_and_recommends_a_way_of_starting():
     words = ("plan", "--history", "loans.csv", "--outcome", "outcome", *ACCEPTED[4:], *FEW)
     found = done(*words)
@@ -237,7 +297,7 @@ def test_a_plan_needs_no_group_and_recommends_a_way_of_starting():
     # A protected column is never a feature silently.
     assert "sex" not in [column["column"] for column in found["history"]["features"]]
     printed = call(*words).stdout.splitlines()
-    (said,) = [line for line in printed if line.startswith("Recommended start")]
+    (said,) = [line for line in printed if line.startswith(("Recommended start", "No start"))]
     assert printed.index(said) < [line.strip() for line in printed].index(
         "Earned, by year of 12 rounds; means"
     )

@@ -11,6 +11,7 @@ import json
 import math
 import os
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -44,6 +45,9 @@ __all__ = [
     "read_input",
     "standard_streams",
 ]
+
+
+_FIRST_LINE, _NEXT_LINE = 2.0, 10.0  # seconds between lines of progress
 
 
 class Console(rich.console.Console):
@@ -160,9 +164,21 @@ def plain_data(value: Any) -> Any:
 
 @contextmanager
 def counting_bar(what: str, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Show how many of something are done, on standard error."""
+    """Show how many of something are done, on standard error; as lines if it is no terminal."""
     if quiet:
         yield None
+        return
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        due = time.monotonic() + _FIRST_LINE
+
+        def line(done: int, total: int) -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                console.print(f"{what}: {done:,} of {total:,}")
+                due = time.monotonic() + _NEXT_LINE
+
+        yield line
         return
     from rich.progress import MofNCompleteColumn  # noqa: PLC0415 - slow to import
 

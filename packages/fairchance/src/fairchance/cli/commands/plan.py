@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +19,7 @@ from fairchance.words.rounds import assumed, sentence
 
 if TYPE_CHECKING:  # slow to import
     from fairchance.cli.files.histories import PastApplications
-    from fairchance.ledger.config import Labels
+    from fairchance.ledger.config import Config, Labels
     from fairchance.simulate.people import Table
     from fairchance.simulate.plan import PlannedStart, UntilCertified
     from fairchance.simulate.streams import Stream
@@ -36,19 +36,36 @@ _FINAL_AT_ONCE = "Outcomes that may be corrected later need a maturity (--maturi
 
 
 def plan(
-    alpha: Annotated[float, typer.Option(help="Bound on the share of bad outcomes.")] = 0.15,
-    delta: Annotated[float, typer.Option(help="Probability of breaking it.")] = 0.1,
+    alpha: Annotated[
+        float | None, typer.Option(help="Bound on the share of bad outcomes; default 0.15.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Probability of breaking it; default 0.1.")
+    ] = None,
     good: Annotated[float, typer.Option(help="Share of good applicants.")] = 0.7,
     auc: Annotated[float, typer.Option(help="AUC of the score.")] = 0.75,
     people: Annotated[int, typer.Option(help="Applicants per round.")] = 500,
     rounds: Annotated[int, typer.Option(help="Rounds to plan for.")] = 40,
     groups: Annotated[str, typer.Option(help="Groups with their shares: A=0.8,B=0.2.")] = "",
-    gain: Annotated[float, typer.Option(help="Gain from a good accepted applicant.")] = 200.0,
-    loss: Annotated[float, typer.Option(help="Loss from a bad accepted applicant.")] = 500.0,
+    gain: Annotated[
+        float | None, typer.Option(help="Gain from a good accepted applicant; default 200.")
+    ] = None,
+    loss: Annotated[
+        float | None, typer.Option(help="Loss from a bad accepted applicant; default 500.")
+    ] = None,
     history: Annotated[
         Path | None, typer.Option(help="Simulate from your csv or parquet file instead of rates.")
     ] = None,
-    outcome: Annotated[str, typer.Option(help="With a file: its outcome column.")] = "",
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="With a file: the program's configuration, for its columns and words, and for the "
+            "bound, gain, loss, maturity and patience that no option sets."
+        ),
+    ] = None,
+    outcome: Annotated[
+        str, typer.Option(help="With a file and no configuration: its outcome column.")
+    ] = "",
     group: Annotated[
         str, typer.Option(help="With a file: its group column, to plan a certificate of each.")
     ] = "",
@@ -87,7 +104,7 @@ def plan(
             "default one more than the longest delay."
         ),
     ] = None,
-    repetitions: Annotated[int, typer.Option(help="Simulated runs.")] = 20,
+    repetitions: Annotated[int, typer.Option(min=2, help="Simulated runs.")] = 8,
     jobs: Jobs = -1,
     json: Json = False,
 ) -> None:
@@ -96,16 +113,20 @@ def plan(
     The first two years are simulated for each way of starting, with a score cut as today's policy
     that accepts as many as the history did; the way that earns most is recommended.
 
+    The history of a program may come with its configuration: --history past.csv --config
+    program.toml.
+
     Example: fairchance plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2
     """
     with errors(json):
-        if history is not None and not outcome:
-            raise InputError("a file needs --outcome.", option="history")
-        if history is None and (outcome or group or accepted or good_outcome or features):
-            raise InputError("columns are of a file; name it with {option}.", option="history")
+        named = bool(outcome or accepted or good_outcome or features)
+        _check_file(history, config, named=named, outcome=outcome, group=group)
         check_jobs(jobs)
         shares = _shares(groups)
         least, most = _delay(delay, rounds)
+        known = None if config is None else _configured(config)
+        set_by = _Settings.of(known, alpha, delta, gain, loss, maturity, patience)
+        maturity, patience = set_by.maturity, set_by.patience
         if patience is None and most:
             patience = most + 1
         from fairchance.simulate.feedback import Between  # noqa: PLC0415
@@ -121,14 +142,20 @@ def plan(
 
         console, about = Console(), None
         if history is not None:
-            past = read_past(history, outcome, group, accepted, good_outcome, names(features))
-            table = accepted_table(past, history, outcome, group)
+            past = (
+                read_past(history, outcome, group, accepted, good_outcome, names(features))
+                if known is None
+                else _read_configured(history, known, group)
+            )
+            table = taken_table(
+                past, history, outcome if known is None else known.roles.outcome, group
+            )
             stream: Stream = Resampled(table, people, rounds)
             n_past, share_accepted = past.accepted.size, float(past.accepted.mean())
             n_drawn = people * (rounds + 1)
             about = past.as_dict() | {"people_drawn": n_drawn}
             for line in (
-                [] if json else [*_lines(past), *repeated_rows_remarks(len(table), n_drawn)]
+                [] if json else [*_lines(past, config), *repeated_rows_remarks(len(table), n_drawn)]
             ):
                 console.print(line, soft_wrap=True)
         else:
@@ -137,18 +164,19 @@ def plan(
             n_past, share_accepted = 10 * people, good * rule.good + (1 - good) * rule.bad
         wanted = Plan(
             stream,
-            alpha,
-            delta,
-            gain,
-            loss,
+            set_by.alpha,
+            set_by.delta,
+            set_by.gain,
+            set_by.loss,
             group_as_feature=history is None or bool(group),
             repetitions=repetitions,
             delay=Between(least, most),
             maturity=maturity or 0,
             patience=patience,
         )
-        with counting_bar("repetitions", json) as progress:
+        with counting_bar("until a certificate", json) as progress:
             estimates = make_plan(wanted, jobs=jobs, progress=progress)
+        with counting_bar("ways of starting", json) as progress:
             starts = simulate_starts(
                 wanted, min(n_past, _MOST_PAST), share_accepted, jobs=jobs, progress=progress
             )
@@ -163,13 +191,24 @@ def plan(
             ways = [asdict(start) | {"added": start.added} for start in starts]
             found = {"recommended": best.way, "starts": ways, **late, **more}
             print_json({"certificate": [asdict(one) for one in estimates], **found})
-        else:
-            print_starts(console, starts, best, share_accepted)
-            print_plan(console, estimates)
-            console.print(_late_message(late))
-            console.print(sentence(assumed(maturity or 0)), soft_wrap=True)
-            if maturity is None:
-                console.print(_FINAL_AT_ONCE, soft_wrap=True)
+            return
+        print_starts(console, starts, best, share_accepted)
+        print_plan(console, estimates)
+        lines = [_late_message(late), sentence(assumed(maturity or 0))]
+        for line in [*lines, *([_FINAL_AT_ONCE] if maturity is None else [])]:
+            console.print(line, soft_wrap=True)
+
+
+def _check_file(
+    history: Path | None, config: Path | None, *, named: bool, outcome: str, group: str
+) -> None:
+    """Raise unless a file comes with its columns, named once."""
+    if history is None and (named or group or config is not None):
+        raise InputError("columns are of a file; name it with {option}.", option="history")
+    if history is not None and not outcome and config is None:
+        raise InputError("a file needs --outcome, or --config.", option="history")
+    if config is not None and named:
+        raise InputError("{option} names the columns; name no others.", option="config")
 
 
 def read_past(
@@ -177,7 +216,6 @@ def read_past(
 ) -> PastApplications:
     """Read a history as ``init`` does, but without a configuration and without ids."""
     from fairchance.cli.files.histories import past_applications  # noqa: PLC0415 - slow
-    from fairchance.cli.files.refusals import commonest  # noqa: PLC0415
     from fairchance.cli.files.rows import check_there  # noqa: PLC0415
     from fairchance.cli.files.tables import Sent, read_sent  # noqa: PLC0415
     from fairchance.extras import arrow  # noqa: PLC0415
@@ -210,14 +248,63 @@ def read_past(
         checks={},
     )
     with_ids = Sent(sent.table.append_column(row, ids), sent.as_written)
-    past = past_applications(with_ids, config, path.name)
-    n_good, n_refused = past.good.sum(), len(past.refused)
-    if 2 * n_refused > sent.table.num_rows or not 0 < n_good < past.accepted.sum():
+    return _enough(past_applications(with_ids, config, path.name), path)
+
+
+def _configured(path: Path) -> Config:
+    """Read the configuration of a program."""
+    from fairchance.ledger.config import read_config  # noqa: PLC0415 - slow
+
+    return read_config(path)
+
+
+def _read_configured(path: Path, config: Config, group: str) -> PastApplications:
+    """Read a history as ``init`` does."""
+    from fairchance.cli.files.histories import read_history  # noqa: PLC0415 - slow
+    from fairchance.cli.files.rows import check_there  # noqa: PLC0415
+
+    past = read_history(str(path), config)
+    check_there(past.table, [group] if group else [], path.name)
+    return _enough(past, path)
+
+
+def _enough(past: PastApplications, path: Path) -> PastApplications:
+    """Return a history that is not mostly refused and has good and bad outcomes; else raise."""
+    from fairchance.cli.files.refusals import commonest  # noqa: PLC0415 - slow
+
+    n_refused, n = len(past.refused), past.refused.table.num_rows
+    if 2 * n_refused > n or not 0 < past.good.sum() < past.taken.sum():
         raise InputError(
-            f"{n_refused:,} of {sent.table.num_rows:,} rows of {path.name} are refused, "
+            f"{n_refused:,} of {n:,} rows of {path.name} are refused, "
             f"{commonest(past.refused)}; a plan needs half of them, with good and bad outcomes."
         )
     return past
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What options, the configuration or defaults say, in this order."""
+
+    alpha: float
+    delta: float
+    gain: float
+    loss: float
+    maturity: int | None
+    patience: int | None
+
+    @staticmethod
+    def of(config: Config | None, *options: Any) -> _Settings:
+        """Take what options leave open from a configuration, if there is one."""
+        found: dict[str, Any] = {"alpha": 0.15, "delta": 0.1, "gain": 200.0, "loss": 500.0}
+        found |= {"maturity": None, "patience": None}
+        if config is not None:
+            classifier = config.classifier()
+            found["alpha"] = classifier.bound_
+            for name in [*found][1:]:
+                for part in (classifier, classifier.utility):
+                    found[name] = getattr(part, name, found[name])
+        given = dict(zip(found, options, strict=True))
+        return _Settings(**found | {name: one for name, one in given.items() if one is not None})
 
 
 def _labels(table: Any, outcome: str, accepted: str, good: str) -> Labels:
@@ -249,14 +336,17 @@ def _labels(table: Any, outcome: str, accepted: str, good: str) -> Labels:
     return Labels((best,), (bad,))
 
 
-def accepted_table(past: PastApplications, path: Path, outcome: str, group: str) -> Table:
-    """Return the accepted applicants, with features as numbers; text becomes columns of 0 and 1."""
+def taken_table(past: PastApplications, path: Path, outcome: str, group: str) -> Table:
+    """Return the applicants who took a loan, with features as numbers.
+
+    Text becomes columns of 0 and 1.
+    """
     import numpy as np  # noqa: PLC0415 - slow
 
     from fairchance.people.columns import TableColumns  # noqa: PLC0415
     from fairchance.simulate.people import Table  # noqa: PLC0415
 
-    rows = past.table.filter(past.accepted)
+    rows = past.table.filter(past.taken)
     X = rows.select(list(past.columns.names or ()))
     columns = TableColumns.of(X)
     numbers, expansion = columns.codes(X), columns.expansion(allow_missing=False)
@@ -273,17 +363,17 @@ def accepted_table(past: PastApplications, path: Path, outcome: str, group: str)
         group=np.array(
             rows[group].to_pylist() if group else ["everybody"] * rows.num_rows, np.str_
         ),
-        outcome=past.good[past.accepted].astype(np.int8),
+        outcome=past.good[past.taken].astype(np.int8),
     )
 
 
-def _lines(past: PastApplications) -> list[str]:
+def _lines(past: PastApplications, config: Path | None) -> list[str]:
     """Describe the rows and columns of a history that are used, and those that are not."""
     from fairchance.cli.files.histories import columns_message  # noqa: PLC0415 - slow
     from fairchance.cli.files.refusals import refused_counts, refused_message  # noqa: PLC0415
 
     lines = [*past.lines(), *refused_message(refused_counts(past.refused, None))]
-    lines += columns_message(past.found, "with --features")
+    lines += columns_message(past.found, "with --features" if config is None else "in [columns]")
     if not past.accepted.all():
         lines.append("Planned as if all applicants were like the accepted ones.")
     return lines
@@ -334,11 +424,14 @@ def print_starts(
     """Print which way of starting is recommended, and what each one earns by year."""
     from fairchance.simulate.plan import YEAR  # noqa: PLC0415 - slow to import
 
-    more = "less" if best.added < 0 else "more"
+    over = f"in the first {best.n_rounds} rounds"
+    runs = f"({amount(best.least)} to {amount(best.most)} in simulated runs)"
     console.print(
-        f"Recommended start: {_WAYS[best.way]}. It earns {amount(abs(best.added))} {more} than "
-        f"today's policy in the first {best.n_rounds} rounds ({amount(best.least)} to "
-        f"{amount(best.most)} in simulated runs).",
+        f"Recommended start: {_WAYS[best.way]}. It earns {amount(best.added)} more than today's "
+        f"policy {over} {runs}."
+        if best.added > 0
+        else f"No start earns more than today's policy {over}. The best one, {_WAYS[best.way]}, "
+        f"differs by {amount(best.added)} {runs}.",
         soft_wrap=True,
     )
     years = [f"year {at}" for at in range(1, len(best.earned) + 1)]
@@ -367,7 +460,7 @@ def print_plan(console: Console, estimates: list[UntilCertified]) -> None:
             for low, median, high in figures
         ]
         rows.append([estimate.whom, f"{estimate.share_certified:.0%}", *cells])
-    title = "Until the first certificate, median (5 % to 95 %)"
+    title = "Alone, until the first certificate, median (5 % to 95 %)"
     titles = ("for", "reached", "rounds", "accepted", "explored", "lost on bad")
     print_table(console, title, titles, rows)
     console.print("reached: share of simulated runs with a certificate.", style="dim")
@@ -389,7 +482,12 @@ def _print_curve(console: Console, estimate: UntilCertified) -> None:
         for point in estimate.curve
     ]
     titles = ("bound", "certified", "best share", "earned per applicant", "estimated FDR")
-    print_table(console, "At the end of the plan, by bound on mistakes; means", titles, rows)
+    print_table(
+        console,
+        "Alone, at the end of the plan, by bound on mistakes; means",
+        titles,
+        rows,
+    )
     console.print(
         "Other bounds are read off decisions made at the planned one, so they are rough.",
         style="dim",
