@@ -196,6 +196,15 @@ def test_further_applications_ruin_no_gambler_on_any_ladder(fdr):
     assert "certified" in statuses or fdr > 0.02
 
 
+def test_in_shadow_the_lender_decides_on_further_applications_too(rng):
+    clf, X = fitted(rng, per_person=2), rng.normal(size=(300, 2))
+    theirs = X[:, 0] > 0
+    batch = clf.decide(X, persons=np.arange(300) // 6, incumbent=theirs, ramp=0)
+    np.testing.assert_array_equal(batch.accepted, theirs)
+    np.testing.assert_array_equal(batch.propensity, theirs)
+    assert not batch.explored.any()
+
+
 def test_persons_do_not_depend_on_the_order_of_rows(rng):
     X, persons = rng.normal(size=(200, 2)), rng.integers(0, 60, 200)
     ids, order = np.arange(1000, 1200), rng.permutation(200)

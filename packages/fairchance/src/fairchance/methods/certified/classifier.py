@@ -622,7 +622,9 @@ class CertifiedClassifier(DecidingClassifier):
             keyed_bits(batch.bits, round_key(self._seed, t, _COIN)),
             ramp_bits(batch.bits, self._seed),
         )
-        if again is not None:
+        if again is not None and ramp == 0:  # the lender's decisions stand for all
+            sure = sure | accepted
+        elif again is not None:
             accepted, p, sure = accepted[again.answer], p[again.answer], sure[again.answer]
         statuses = {choice.status for choice in choices}
         decided = Decisions(
