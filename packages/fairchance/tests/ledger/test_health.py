@@ -276,6 +276,16 @@ def test_groups_are_unequal_only_if_the_interval_excludes_equality(plain):
     assert (large.finding, large.light) == ("acceptance_unequal", "green")  # four fifths are met
 
 
+def test_groups_are_not_compared_with_applicants_who_stated_none(plain):
+    groups = (group("f", 900, 400, 0), group("m", 900, 420, 0))
+    unstated = [
+        replace(group("x", 900, 800, 0), group=name) for name in ("not stated", "not stated, Ulm")
+    ]
+    checks = check_health(replace(plain, groups=(*groups, *unstated)))
+    found = [c for c in checks if c.question == "acceptance" and c.group]
+    assert [(c.group, c.facts["reference"]) for c in found] == [("sex f", "sex m")]
+
+
 def test_a_few_outcomes_make_no_light(plain):
     few = (group("f", 10, 3, bad=2), group("m", 990, 300, bad=30))
     assert lights(replace(plain, groups=few)) == {}

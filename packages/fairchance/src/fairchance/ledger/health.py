@@ -170,9 +170,10 @@ def _compared(
 ) -> Iterator[Check]:
     """Compare a rate of each group with the highest of its attribute.
 
-    Only if the interval of their ratio excludes equality, groups are called unequal.
+    Applicants who stated no group are no group to compare with. Only if the interval of their ratio
+    excludes equality, groups are called unequal.
     """
-    groups = _named(summary)
+    groups = [group for group in _named(summary) if group.is_stated]
     for attribute in dict.fromkeys(group.attribute for group in groups):
         members = [group for group in groups if group.attribute == attribute]
         rates = [rate(group) for group in members]

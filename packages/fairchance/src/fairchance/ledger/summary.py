@@ -20,6 +20,7 @@ import numpy as np
 from fairchance.audit.rates import WHOLE, Rate, group_errors, rate_of
 from fairchance.core.budget import FdrBudget
 from fairchance.core.decisions import CertifiedRound, Round
+from fairchance.core.groups import NOT_STATED
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, Bools, Entry, HeadCounts, Ints
@@ -333,6 +334,11 @@ class GroupSummary:
     def name(self) -> str:
         """The attribute and its value."""
         return f"{self.attribute} {self.group}"
+
+    @property
+    def is_stated(self) -> bool:
+        """Whether its members stated all attributes, so that it can be compared with others."""
+        return self.group is not None and NOT_STATED not in self.group.split(", ")
 
     @property
     def mistakes(self) -> Rate:
