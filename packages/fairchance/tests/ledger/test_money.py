@@ -15,6 +15,7 @@ from fairchance import plot
 from fairchance.audit import added_profit
 from fairchance.errors import InputError
 from fairchance.ledger.money import money_of, periods_of
+from fairchance.words.rounds import surely
 from ledger_worlds import algorithm_1, started
 
 GAIN = {1: 200, 0: -300, None: -300}  # an outcome that will never be known counts as bad
@@ -97,6 +98,31 @@ def test_the_chart_has_months_and_pending(beside):
     assert waiting == [0, 6]
     with pytest.raises(InputError):
         plot.money(replace(program.summary(), money=None))
+
+
+@pytest.mark.parametrize("ramps", [(0.0, 0.0), (0.0, 0.6)])
+def test_in_shadow_the_difference_is_zero_for_certain(tmp_path, ramps):
+    """Rounds in shadow widen no interval, and pending outcomes do not matter there."""
+    url = f"sqlite:///{tmp_path}/x.db"
+    program, _, batches = started(url, algorithm_1(), n_rounds=2, about={"ramp": 0.0})
+    for ramp, batch in zip(ramps, batches, strict=True):
+        if ramp:
+            program.ramp(ramp)
+        options = {"sensitive_features": batch.people.group, "incumbent": batch.people.X[:, 0] > 0}
+        one = program.decide(batch.people.X, **options)
+        if not ramp:
+            whole = program.summary().money.whole
+            assert whole.added == 0
+            assert math.isnan(whole.low)
+        yes = one.accepted
+        program.observe(one.ids[yes], batch.outcome[yes], unlike_expected=True)
+    summary = program.summary()
+    money, (first, second) = summary.money, summary.money.periods
+    assert (first.added, first.today) == (0, first.program)
+    assert math.isnan(first.low)
+    assert surely(summary) == ("by score" if any(ramps) else "by the lender")
+    for end in ("added", "low", "high"):
+        np.testing.assert_equal(getattr(money.whole, end), getattr(second, end))
 
 
 def test_without_decisions_of_the_lender_the_history_is_compared_with(tmp_path):

@@ -46,8 +46,10 @@ class Earned:
     program, today
         What the program earned, and what today's policy would have; NaN if unknown.
     added, low, high
-        The difference and its interval, which is right at all times; NaN if unknown. If no round
-        counts yet, the interval is of all rounds, whatever pending outcomes become.
+        The difference and its interval, which is right at all times; NaN if unknown. In shadow
+        mode the difference is 0 for certain and has no interval, so that of several rounds is of
+        the others. If no round counts yet, the interval is of all rounds, whatever pending
+        outcomes become.
     """
 
     period: str
@@ -138,8 +140,11 @@ def money_of(
         return _beside(log, inside, utility, Earned(*numbers))
 
     whole, why = earned("", rounds)
-    if log is not None and rounds[0].round == last and whole.n_known:
-        some = log.select(np.isin(log.round, [row.round for row in rounds]))
+    moved = _moved(rounds)
+    if log is not None and not moved:
+        whole, why = replace(whole, added=0.0), ""
+    elif log is not None and rounds[0].round == last and whole.n_known:
+        some = log.select(np.isin(log.round, moved))
         found, n = added_profit(some, utility=utility, pending="worst"), len(some)
         whole = replace(whole, low=n * found.low, high=n * found.high)
     names = list(dict.fromkeys(periods[row.round] for row in rounds))
@@ -148,6 +153,11 @@ def money_of(
         earned(name, [row for row in rounds if periods[row.round] == name])[0] for name in names
     ]
     return Money(against, axis, whole, tuple(parts), why)
+
+
+def _moved(rounds: Sequence[RoundSummary]) -> list[int]:
+    """Return the rounds in which the program decided on somebody, which are not in shadow."""
+    return [row.round for row in rounds if row.ramp]
 
 
 def _loans(row: RoundSummary) -> int:
@@ -169,7 +179,10 @@ def _beside(
     log: DecisionLog, rounds: Sequence[RoundSummary], utility: Utility, sums: Earned
 ) -> tuple[Earned, str]:
     """Return sums with the difference from the lender's own decisions in the same rounds."""
-    some = log.select(np.isin(log.round, [row.round for row in rounds]))
+    moved = _moved(rounds)
+    if not moved:
+        return replace(sums, today=sums.program, added=0.0), ""
+    some = log.select(np.isin(log.round, moved))
     if not some.known.any():
         return sums, "no_complete_round"
     found, n = added_profit(some, utility=utility), len(some)

@@ -18,18 +18,9 @@ if TYPE_CHECKING:
     from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
 
 __all__ = ["DO_NOT_WAIT", "NOTES", "about_certificate", "about_round", "assumed", "began_again"]
-__all__ += [
-    "certificates_assume",
-    "held_up",
-    "needed",
-    "note_text",
-    "note_words",
-    "promised",
-    "ramp_words",
-    "reason",
-]
-__all__ += ["restart_cost", "restarted", "sentence", "status_word", "take_up_rows", "waiting"]
-__all__ += ["withdrawn"]
+__all__ += ["certificates_assume", "held_up", "needed", "note_text", "note_words", "promised"]
+__all__ += ["ramp_words", "reason", "restart_cost", "restarted", "sentence", "status_word"]
+__all__ += ["surely", "take_up_rows", "waiting", "withdrawn"]
 
 # Why testing began again: as records say, and the kind of the entry after which it did.
 _CONTRADICTED = "outcomes that contradicted the certificates"
@@ -372,6 +363,12 @@ def status_word(row: RoundSummary) -> str:
     return ", ".join(filter(None, words)) or "–"
 
 
+def surely(summary: Summary) -> str:
+    """Return how applicants outside the explore region were accepted."""
+    shadow = summary.rounds and not any(row.ramp for row in summary.rounds)
+    return "by the lender" if shadow else "by score"
+
+
 def take_up_rows(summary: Summary, most: int) -> list[list[str]]:
     """Return how many accepted applicants took the loan: all, of each region, round and group.
 
@@ -379,7 +376,7 @@ def take_up_rows(summary: Summary, most: int) -> list[list[str]]:
     """
     if not summary.outcomes.not_taken:
         return []
-    counted_by = [("all", summary.outcomes), ("by score", summary.exploited)]
+    counted_by = [("all", summary.outcomes), (surely(summary), summary.exploited)]
     counted_by += [("explored", summary.explored)]
     counted_by += [(f"round {row.round}", row.outcomes) for row in summary.rounds[-most:]]
     counted_by += [(one.name, one.outcomes) for one in summary.groups if one.group is not None]

@@ -39,6 +39,7 @@ from fairchance.words.rounds import (
     ramp_words,
     sentence,
     status_word,
+    surely,
     take_up_rows,
 )
 
@@ -254,7 +255,7 @@ def _print_outcomes(console: Console, summary: Summary) -> None:
     rows = []
     for name, outcomes in (
         ("all", summary.outcomes),
-        ("by score", summary.exploited),
+        (surely(summary), summary.exploited),
         ("explored", summary.explored),
         ("overrides", summary.overridden),
     ):

@@ -60,6 +60,7 @@ from fairchance.words.rounds import (
     restarted,
     sentence,
     status_word,
+    surely,
     waiting,
     withdrawn,
 )
@@ -140,7 +141,10 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
     promise = find_check(checks, "certificate")
     assert promise is not None
     judged = promise.light if summary.ladders() else ""
-    yield Card("Certified", promise_word(promise), check_text(promise), judged)
+    word = promise_word(promise)
+    if promise.finding == "shadow":  # which is neither good nor bad
+        word, judged = "–", ""
+    yield Card("Certified", word, check_text(promise), judged)
     if summary.promise.utility is None:
         share = percent(accepted / max(1, summary.total("n_people")))
         yield Card("Accepted", share, "of applicants. The program has no utility, so no earnings.")
@@ -179,7 +183,7 @@ def _group_card(summary: Summary, checks: Sequence[Check]) -> Card:
     elif any(c.finding == "acceptance_unequal" and c.light != "green" for c in compared):
         value = "accepted unequally"
     bad = _ends("Bad", {g.name: g.mistakes for g in groups if g.outcomes.known})
-    accepted = _ends("Accepted", {group.name: group.acceptance for group in groups})
+    accepted = _ends("Accepted", {g.name: g.acceptance for g in groups if g.is_stated})
     return Card("Groups", value, f"{bad} {accepted}".strip(), worst_light([*compared, *above]))
 
 
@@ -193,10 +197,13 @@ def _ends(what: str, rates: dict[str, Rate]) -> str:
 
 def _main_figure(summary: Summary) -> Figure | None:
     """Return the money by month or, without a utility, mistakes of each round."""
-    if summary.money is None:
-        return _trade_off(summary)
-    spoken = money_verdict(summary.money, summary.currency)
-    caption = f"What the program earned beyond today's policy, by {summary.money.axis}."
+    money = summary.money
+    names = ("program",) if money and money.against == "nothing" else ("added", "low", "high")
+    periods = () if money is None else money.periods
+    if money is None or not any(abs(getattr(one, at)) > 0 for one in periods for at in names):
+        return _trade_off(summary)  # without a difference, as in shadow, nothing is to be seen
+    spoken = money_verdict(money, summary.currency)
+    caption = f"What the program earned beyond today's policy, by {money.axis}."
     return Figure("money", plot.money(summary), caption, spoken)
 
 
@@ -340,7 +347,7 @@ def _outcome_table(summary: Summary) -> PageTable:
         )
         for name, outcomes in (
             ("All", summary.outcomes),
-            ("Accepted by score", summary.exploited),
+            (f"Accepted {surely(summary)}", summary.exploited),
             ("Explored", summary.explored),
             ("By hand", summary.overridden),
         )
