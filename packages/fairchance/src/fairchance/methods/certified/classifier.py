@@ -254,9 +254,9 @@ class CertifiedClassifier(DecidingClassifier):
         What the bad applicants that a pilot accepts may cost in a round, in the utility's money,
         once no policy that keeps α is in sight: neither the model nor outcomes see one, or outcomes
         prove that the ranking has none. Such a pilot accepts a random part of the applicants that
-        the smallest policy would accept; 0 leaves only the floor, until a new ranking gives hope. Beside
-        the lender's own policy it is the price of the applicants that are explored. A lower price
-        buys fewer outcomes, and so later rankings. None means one bad applicant in 200 applicants.
+        the smallest policy would accept; 0 leaves only the floor, until a new ranking gives hope.
+        Beside the lender's own policy it is the price of the applicants that are explored. A lower
+        price buys fewer outcomes, and so later rankings. None means one bad applicant in 200.
     strategy
         How that chance is spread over applicants: any strategy of Algorithm 1, or a function of
         (X, score, group). It is frozen with each ladder. None means the same chance for all. Limits
