@@ -20,6 +20,9 @@ from fairchance.simulate.populations import draw_applicants
 from fairchance.words.rounds import note_text
 from methods.certified.known_truth import (
     ALPHA,
+    DELTA,
+    QUICK,
+    Flat,
     OneFeature,
     Slope,
     play,
@@ -325,6 +328,20 @@ def test_a_restart_spends_the_generations_delta_and_the_next_has_it_all(rng):
         key = generation(ladder.frozen)
         spent[key] = spent.get(key, 0.0) + ladder.level
     assert spent[0] <= 0.2 * classifier.delta < spent[1] <= classifier.delta
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:The history ranks")
+def test_generations_of_null_runs_are_seldom_certified():
+    """The promise is per generation; in a run with all of them together more may be false."""
+    n, runs, false = 4, 60, 0
+    for rng in rngs(74, runs):
+        classifier, found = start(Flat(), rng, learner=QUICK, validity=V), set()
+        for policy in playing(classifier, Flat(), rng, rounds=n * V, truth=False):
+            if policy.certified:
+                found.add(generation(classifier.deployed_[0].ladder.frozen))
+        false += len(found)
+    assert not too_many(false, n * runs, DELTA)
 
 
 @pytest.mark.parametrize("validity", [0, -1, 1.5, "six"])
