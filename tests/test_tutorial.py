@@ -98,7 +98,7 @@ def test_the_cells_run():
     assert len(charts) == 6
     for chart in charts.values():
         assert chart.to_dict()["$schema"]
-    assert names["mistakes"] < names["real"]
+    assert names["mistakes"] < 1 - names["repays_new"].mean()  # that of accepting everybody
 
 
 @pytest.mark.long

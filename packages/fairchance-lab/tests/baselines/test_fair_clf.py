@@ -123,7 +123,7 @@ def test_everybody_is_known_however_unlikely_the_past_was_to_accept_them(rng):
         sensitive_features=group,
         past_policy=lambda X: (X[:, 0] > 0).astype(float),
     )
-    assert method.decide(-np.abs(X), sensitive_features=group).exploit.all()
+    assert method.decide(-np.abs(X), sensitive_features=group, unlike_history=True).exploit.all()
 
 
 def test_it_accepts_for_sure_or_not_at_all():

@@ -31,7 +31,7 @@ def columns(*texts):
 NAMED = columns("accepted=took", "propensity=p", "outcome=good", "round=t")
 SCORED = columns("score=s")
 BY_SEX = columns("group=sex")
-POLICY = ("--policy", "score >= 0.7")
+POLICY = ("--policy", "score >= 0.92")
 
 
 def logged(n=3000, seed=0):
@@ -86,10 +86,10 @@ def measures(one, group=""):
 
 def test_an_auditors_hand_calculation_on_an_export_agrees(url):
     call("export", url, "-o", "decisions.csv")
-    (one,) = done("evaluate", "--log", "decisions.csv", "--policy", "score >= 0.85")["policies"]
+    (one,) = done("evaluate", "--log", "decisions.csv", "--policy", "score >= 0.92")["policies"]
 
     d = pd.read_csv("decisions.csv").query("round <= 3")  # round 4 waits for outcomes
-    policy = d["score"] >= 0.85
+    policy = d["score"] >= 0.92
     yes = d[policy & d["accepted"]]
     ips = ((yes["outcome"] != "good") / yes["propensity"]).sum() / policy.sum()
     weighted = np.average(yes["outcome"] != "good", weights=1 / yes["propensity"])
@@ -202,9 +202,9 @@ def test_what_is_printed(log, url, golden):
     golden(
         "evaluate",
         transcript(
-            f"evaluate {url} --policy 'score >= 0.85'",
+            f"evaluate {url} --policy 'score >= 0.92'",
             f"{file} --policy 's >= 0.7' --policy 's >= 0.1'",
-            "evaluate --log none.csv --policy 'score >= 0.85'",
+            "evaluate --log none.csv --policy 'score >= 0.92'",
         ).replace(url, "sqlite:///lender.db"),
         ranked=True,
     )

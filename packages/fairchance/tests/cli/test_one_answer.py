@@ -187,7 +187,9 @@ def test_the_difference_from_todays_policy_is_the_same_everywhere(life, status):
     (section,) = [one for one in page.sections if one.id == "money"]
     assert card.value == amount(whole.added)
     assert section.parts[0].rows == money_rows(summary.money)
-    assert page.figure.spoken == card.text == section.brief == money["message"]
+    assert card.text == section.brief == money["message"]
+    if any(one["added"] is not None for one in money["periods"]):  # else another chart is drawn
+        assert page.figure.spoken == money["message"]
     assert money["message"] in printed
     notebook = unescape(program._repr_html_())
     assert money["message"] in notebook

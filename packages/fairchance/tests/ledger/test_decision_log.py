@@ -92,7 +92,7 @@ def test_a_ranking_is_another_when_it_is_learned_again(tmp_path):
         log = program.decision_log()
         found.append([set(log.ranking[log.round == t].tolist()) for t in range(1, 5)])
     assert found[0] == [{0}, {1}, {2}, {3}]
-    assert found[1] == [{0}] * 4
+    assert found[1] == [{0}, {0}, {0}, {1}]
 
 
 def eventful(url):

@@ -234,7 +234,7 @@ def test_strategy_must_be_positive(rng, g, found):
     ).fit(X, y, accepted=known)
     batch = np.concatenate([np.full((60, 1), 2.0), np.full((40, 1), -2.0)])
     with pytest.raises(InputError, match=f"{found}.*40") as error:
-        classifier.decide(batch)
+        classifier.decide(batch, unlike_history=True)
     one_full_stop(error)
     assert classifier.rounds_ == ()
 

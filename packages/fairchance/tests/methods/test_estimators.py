@@ -218,7 +218,7 @@ def test_raw_columns_keep_their_kind(rng):
     encoder = make_column_transformer((OneHotEncoder(), ["trade"]), remainder="passthrough")
     learner = make_pipeline(encoder, LogisticRegression())
     table, y = raw_table(rng, 200)
-    whole = {"trade": table["trade"], "income": np.rint(10 * table["income"]).astype(int)}
+    whole = {"trade": table["trade"], "income": np.rint(table["income"]).astype(int)}
     classifier = PartialFeedbackClassifier(learner=learner, random_state=0)
     classifier.fit(pl.DataFrame(whole), y)
     for wrong in (pd.DataFrame(table), pl.DataFrame({"trade": y, "income": table["income"]})):

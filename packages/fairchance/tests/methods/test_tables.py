@@ -69,7 +69,7 @@ def test_the_kind_of_table_changes_nothing_and_all_columns_count(method, learner
     assert np.array_equal(scores[0], scores[2])
     assert np.corrcoef(log_odds(np.clip(scores[0], 1e-6, 1 - 1e-6)), z)[0, 1] > 0.7
     assert {one.name for one in clf._intake.likeness.columns} == {
-        *("job", "age", "owner", "income", "since")
+        *("job", "age", "owner", "income", "since", "incumbent")
     }
 
 

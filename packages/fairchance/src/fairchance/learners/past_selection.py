@@ -73,7 +73,7 @@ class PastReading:
     @property
     def note(self) -> Note:
         """The reading as a note of a round."""
-        return Note("past_read", asdict(self))
+        return Note("past_read", dict(sorted(asdict(self).items())))  # as ledgers have them
 
     @property
     def leaning(self) -> Literal["features", "outcome"]:

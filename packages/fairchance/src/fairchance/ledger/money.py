@@ -145,8 +145,9 @@ def money_of(
         whole, why = replace(whole, added=0.0), ""
     elif log is not None and rounds[0].round == last and whole.n_known:
         some = log.select(np.isin(log.round, moved))
-        found, n = added_profit(some, utility=utility, pending="worst"), len(some)
-        whole = replace(whole, low=n * found.low, high=n * found.high)
+        if some.known.any():
+            found, n = added_profit(some, utility=utility, pending="worst"), len(some)
+            whole = replace(whole, low=n * found.low, high=n * found.high)
     names = list(dict.fromkeys(periods[row.round] for row in rounds))
     against: Against = "incumbent" if log is not None else "nothing" if reason else "history"
     parts = [
