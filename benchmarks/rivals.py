@@ -174,7 +174,7 @@ def main(arguments: list[str] | None = None) -> None:
             warnings.simplefilter("ignore")
             played = [play(name, kind, method, seed) for seed in seeds]
         counts, sizes = (sum(parts) for parts in zip(*played, strict=True))
-        earned, late = counts @ [GAIN, -LOSS], slice(LATE - 1, None)
+        earned, late = counts @ [GAIN, -LOSS], LATE
         most = references(name)[0]
         shares = [earned[some].sum() / sizes[some].sum() / most for some in (slice(None), late)]
         fdr = [

@@ -148,6 +148,11 @@ def _missed(facts: Mapping[str, Any]) -> str:
 def _past_read(facts: Mapping[str, Any]) -> str:
     """Say how the history was selected, why that is believed, and what follows for the ranking."""
     z = facts["z"]
+    if facts.get("beside"):
+        return (
+            "Beside the lender's own process, the ranking also learns from the applicants that the "
+            "history rejected."
+        )
     if facts["selected_on"] == "features":
         return (
             f"The history reads as selected on features, which explain it better than the outcome "

@@ -655,9 +655,9 @@ class CertifiedClassifier(DecidingClassifier):
         self, t: int, z: int, n_people: int, beside: bool, ramp: float
     ) -> ChosenPolicy:
         """Freeze the rankings that are due, and return the policy of one of the engines."""
-        engine, learn = self._engines[z], partial(self._newest_model, z)
+        engine, learn = self._engines[z], partial(self._newest_model, z, beside)
         past, reference = self._past_of(z), self._reference_of(z, beside)
-        held_out = partial(self._held_out, past, reference.X, reference.group)
+        held_out = partial(self._held_out, past, reference.X, reference.group, beside)
         engine.freeze_if_due(t, reference, max(1, n_people), learn, held_out)
         if t == 1 and self._may_test_history(z, past):
             train, test = past.fold(0), past.fold(1)
@@ -1053,17 +1053,17 @@ class CertifiedClassifier(DecidingClassifier):
         known = self._history.outcome
         return self._models[z][0] or ConstantLikelihood((known.sum() + 1) / (known.size + 2))
 
-    def _newest_model(self, z: int) -> tuple[Likelihood | None, tuple[Note, ...]]:
+    def _newest_model(self, z: int, beside: bool) -> tuple[Likelihood | None, tuple[Note, ...]]:
         """Return a model learned from everything known now, and what its fit warned of."""
-        if self._rounds:
-            learned = self._learn(z)
+        if self._rounds or beside:
+            learned = self._learn(z, beside)
             if learned[0] is not None:
                 self._models[z] = learned
             return learned
         return self._models[z]  # nothing is known that ``fit`` did not know
 
     def _held_out(
-        self, past: PastApplicants, X: Floats, group: NDArray[np.intp]
+        self, past: PastApplicants, X: Floats, group: NDArray[np.intp], beside: bool = False
     ) -> tuple[Floats, NDArray[np.int8]]:
         """Return the ranks of past applicants by models that have not seen them, and outcomes.
 
@@ -1073,7 +1073,7 @@ class CertifiedClassifier(DecidingClassifier):
         for fold in (0, 1):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LearningWarning)
-                model, _ = self._fitted_to(past.fold(1 - fold, split=1))
+                model, _ = self._fitted_to(past.fold(1 - fold, split=1), beside=beside)
             if model is None:
                 continue
             part, score = past.fold(fold, split=1), np.asarray(model.score(X, group), np.float64)
@@ -1085,24 +1085,36 @@ class CertifiedClassifier(DecidingClassifier):
     def _past_of(self, z: int) -> PastApplicants:
         return self._history if len(self._engines) == 1 else self._history.of_group(z)
 
-    def _learn(self, z: int) -> tuple[Likelihood | None, tuple[Note, ...]]:
+    def _learn(self, z: int, beside: bool = False) -> tuple[Likelihood | None, tuple[Note, ...]]:
         """Learn the ranking of one of the engines; None unless both outcomes are known."""
         rows, known = self._engines[z].rows, self._engines[z].learnable_rows()
         if fits_read_groups(self):
             known = known[rows["group"][known] >= 0]
         own = rows.X[known], rows["outcome"][known], rows["group"][known]
-        learned = self._fitted_to(self._past_of(z), own)
+        learned = self._fitted_to(self._past_of(z), own, beside=beside)
         said = [note_text(note) for note in learned[1] if note.code == "fit"]
         if said:
             warnings.warn(" ".join(said), LearningWarning, stacklevel=6)
         if self.past_reading_ is not None:
-            learned = learned[0], (*learned[1], self.past_reading_.note)
+            note = self.past_reading_.note
+            if beside:
+                note = replace(note, facts={"beside": True, **note.facts})
+            learned = learned[0], (*learned[1], note)
         return learned
 
     def _fitted_to(
-        self, past: PastApplicants, known: tuple[Floats, Any, Any] | None = None
+        self,
+        past: PastApplicants,
+        known: tuple[Floats, Any, Any] | None = None,
+        *,
+        beside: bool = False,
     ) -> tuple[Likelihood | None, tuple[Note, ...]]:
-        """Return a model of the past and of our own ``known`` applicants, if any."""
+        """Return a model of the past and of our own ``known`` applicants, if any.
+
+        ``beside`` the lender's own process, a model whose reading of the past is not stated
+        imitates it: without its rejected applicants, those whom the lender rejects would look as
+        good as the others, and exploring them would cost too much or too little.
+        """
         X, outcome, group = known or (past.X[:0], past.outcome[:0], past.group[:0])
         return learn_ranking(
             past,
@@ -1114,6 +1126,7 @@ class CertifiedClassifier(DecidingClassifier):
             expansion=self._intake.expansion,
             name_value=self._intake.name_value,
             categorical=self._intake.categorical,
+            imitates=beside and self.past_selection == "automatic",
         )
 
     def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:

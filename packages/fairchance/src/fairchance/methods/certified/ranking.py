@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from fairchance.core.decisions import Note
 from fairchance.core.saved import saved
@@ -222,6 +223,7 @@ def learn_ranking(
     expansion: Expansion | None = None,
     name_value: NameValue | None = None,
     categorical: tuple[int, ...] = (),
+    imitates: bool = False,
 ) -> tuple[Likelihood | None, tuple[Note, ...]]:
     """Return a model that ranks applicants, and what its fit warned of.
 
@@ -232,13 +234,17 @@ def learn_ranking(
     ``rejected`` or ``from_history``, it gets the features of the history's rejected applicants, or
     which rows are of the history. Applicants with values that the past overlooked are left out of
     the rejected (``learners/overlooked.py``); ``name_value`` names these values in a note,
-    and ``categorical`` are the positions of categories.
+    and ``categorical`` are the positions of categories. ``imitates`` lets the default learner learn
+    from the rejected in any case.
     """
-    if isinstance(learner, SelectionAwareEnsemble) and learner.past_selection == "features":
-        overlooked = Overlooked()  # no rejection teaches anything then
+    ours = isinstance(learner, SelectionAwareEnsemble)
+    if ours and learner.past_selection == "features":
+        overlooked = Overlooked()  # a cut has many values that it never accepts
     else:
         overlooked = Overlooked.of(past.X, past.rejected_X, name_value, categorical)
         overlooked = overlooked.after(X, outcome)
+    if ours and imitates:
+        learner = clone(learner).set_params(past_selection="outcome")
     rejected = past.rejected_X[~overlooked.among(past.rejected_X)]
     together = np.concatenate([past.outcome, outcome])
     known = np.unique(together).tolist()
