@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from pandas.api.types import is_numeric_dtype
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_predict
 
@@ -140,7 +141,7 @@ def start(method: str, X: pd.DataFrame, good: NDArray[Any], accepted: Bools, see
 def play(name: str, kind: str, method: str, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return how many good and bad applicants a method accepted in each round."""
     people, rng = everybody(name), np.random.default_rng(seed)
-    X = people.X.apply(lambda x: x.astype("category") if x.dtype == object else x)
+    X = people.X.apply(lambda x: x if is_numeric_dtype(x) else x.astype("category"))
     past, *rounds = np.array_split(rng.permutation(len(people)), ROUNDS + 1)
     accepted = select(name, people, past, kind, rng)
     player = start(method, X.iloc[past], people.good[past], accepted, seed)
