@@ -75,7 +75,10 @@ def test_comparison_as_text_and_json(tmp_path, monkeypatch):
     assert max(map(len, shown)) <= 80
     assert "1 other method" in shown[-1]
     lines = {
-        one.label: line for one in verdict.standings for line in shown if f" {one.label} " in line
+        one.label: line
+        for one in verdict.standings
+        for line in shown
+        if re.match(rf" {re.escape(one.label)}( \((best|worst)\))?  ", line)
     }
     assert len(lines) == 8
     assert "(best)" in lines[verdict.best.label]
