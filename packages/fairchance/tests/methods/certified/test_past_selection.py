@@ -70,3 +70,16 @@ def test_each_reading_has_a_sentence(reading, words):
     text = note_text(reading.note)
     assert isinstance(reading.note, Note)
     assert all(word in text for word in words)
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_beside_the_lender_a_ranking_learns_whom_a_cut_rejected(beside, rng):
+    """Otherwise those whom the lender rejects look as good as the others."""
+    X = rng.normal(size=(3000, 3))
+    good = (rng.random(3000) < expit(1 + X[:, 0])).astype(int)
+    cut = X[:, 1] > 0.3  # which says nothing about the outcome
+    classifier = CertifiedClassifier(horizon=12, random_state=0).fit(X, good, accepted=cut)
+    assert classifier.past_reading_.selected_on == "features"
+    decided = classifier.decide(X, incumbent=cut if beside else None)
+    gap = decided.score[cut].mean() - decided.score[~cut].mean()
+    assert (gap > 0.3) if beside else (abs(gap) < 0.1)
