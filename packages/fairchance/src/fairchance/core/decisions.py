@@ -60,6 +60,8 @@ class Decisions(Displayed):
         r, the share of applicants for whom our policy decides; for the others d does.
     status
         ``"shadow"`` if r = 0. Otherwise the status of a ``CertifiedRound``, empty for Algorithm 1.
+    applicants
+        The applicants as they were read, which ``close_round`` needs; None if they are recorded.
     """
 
     ids: NDArray[np.generic]
@@ -78,6 +80,7 @@ class Decisions(Displayed):
     barred: NDArray[np.bool_] | None = field(default=None, kw_only=True)
     ramp: float = field(default=1.0, kw_only=True)
     status: str = field(default="", kw_only=True)
+    applicants: Any = field(default=None, kw_only=True, repr=False, compare=False)
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])

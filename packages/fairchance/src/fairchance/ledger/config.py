@@ -354,7 +354,7 @@ class Config:
         Its ``random_state`` is the seed in the file, or drawn if there is none: then draws cannot
         be predicted, and the ledger stores the seed.
         """
-        seed = self.settings.get("seed", secrets.randbelow(2**31))
+        seed = self.settings.get("seed", secrets.randbits(128))
         words = self.missing_values
         numbers = (float(word) for word in words if re.fullmatch(r"-?\d+(\.\d+)?", word))
         return build_classifier(

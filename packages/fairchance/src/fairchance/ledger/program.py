@@ -101,7 +101,7 @@ from fairchance.methods.certified.classifier import (
 )
 from fairchance.methods.storage import dumps
 from fairchance.people.columns import as_missing_values
-from fairchance.people.ids import as_ids, check_spelling
+from fairchance.people.ids import as_ids, check_spelling, seed_of
 from fairchance.people.intake import good_outcome, read_flags, read_persons
 from fairchance.people.likeness import Checks, Unlike
 from fairchance.people.reasons import Reference, reasons_for
@@ -188,8 +188,9 @@ class Program:
         url
             ``sqlite:///lender.db`` or ``postgresql://host/database``.
         classifier
-            A classifier with its settings; it is copied, not changed. ``random_state`` must be a
-            whole number, so that decisions can be recomputed.
+            A classifier with its settings; it is copied, not changed. Its ``random_state`` is
+            stored, so that decisions can be recomputed; None means 128 random bits, which nobody
+            can guess.
         X, y, accepted, not_taken, sensitive_features, ids, persons
             The history, as for ``fit``. Names of persons are not stored, only which applications
             are of the same person.
@@ -1241,9 +1242,11 @@ class ProgramView:
 def _unfitted_copy(classifier: Any) -> Any:
     """Return an unfitted classifier with the same settings, if its decisions can be replayed."""
     seed = getattr(classifier, "random_state", None)
+    if seed is None:
+        return clone(classifier).set_params(random_state=seed_of(None))
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise InputError(
-            f"random_state must be a whole number in a ledger, got {seed!r}; choose one."
+            f"random_state must be None or a whole number in a ledger, got {seed!r}; leave it out."
         )
     return clone(classifier)
 

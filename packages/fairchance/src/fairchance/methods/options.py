@@ -57,7 +57,7 @@ _CERTIFIED, PARTIAL = "certified", "partial-feedback"
 _NEVER = "never"  # a patience without end
 _NONE = "none"  # weights without a cap, and thresholds that always use the history
 _DEFAULT, _LOGISTIC, _BOOSTING = "default", "logistic", "gradient-boosting"
-_LARGEST_SEED = 2**32 - 1  # the largest that numpy and scikit-learn accept
+_LARGEST_SEED = 2**128 - 1
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
 
 

@@ -3,11 +3,14 @@
 Randomness of decisions is keyed: an applicant's number in a round is a function of (seed, round,
 id) only, so that the order of rows does not matter and a draw can be repeated from a record. An id
 becomes 64 bits (integers as they are, text through md5), and splitmix64's finaliser mixes the bits
-with the key of the round. That is a bijection, so two integer ids never collide.
+with the key of the round. That is a bijection, so two integer ids never collide. The key is a
+one-way function of the seed (HMAC-SHA256), so whoever knows one key learns no other one.
 """
 
 from __future__ import annotations
 
+import hmac
+import secrets
 import unicodedata
 from collections.abc import Sequence
 from hashlib import md5
@@ -165,18 +168,19 @@ def unique_bits(ids: NDArray[np.generic]) -> Bits:
 
 
 def seed_of(random_state: Any) -> int:
-    """Return the seed of the keyed randomness."""
+    """Return the seed of the keyed randomness; 128 random bits unless a whole number is given."""
+    if random_state is None:
+        return secrets.randbits(128)
     if isinstance(random_state, int | np.integer):
         return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
+    return int.from_bytes(check_random_state(random_state).bytes(16), "little")
 
 
 def round_key(seed: int, round: int, purpose: int = 0) -> np.uint64:
     """Return the key of a round; ``purpose`` separates the uses of its randomness."""
-    key = seed % 2**64
-    for part in (round, purpose):
-        key = (_mix_int(key) + (part + 1) * _ODD) % 2**64
-    return np.uint64(_mix_int(key))
+    use = f"fairchance {purpose} {round}".encode()
+    digest = hmac.digest(str(seed).encode(), use, "sha256")
+    return np.uint64(int.from_bytes(digest[:8], "little"))
 
 
 def keyed_bits(bits: Bits, key: np.uint64 | Bits) -> Bits:
@@ -199,13 +203,6 @@ def ramp_bits(bits: Bits, seed: int) -> Bits:
     So the applicants of a ramp of 5 % are among those of a ramp of 20 %.
     """
     return keyed_bits(bits, round_key(seed, 0, _RAMP))
-
-
-def _mix_int(bits: int) -> int:
-    """Mix one number as ``keyed_bits`` does; for a single one arrays would be many times slower."""
-    bits = (bits ^ bits >> 30) * _MIX_1 % 2**64
-    bits = (bits ^ bits >> 27) * _MIX_2 % 2**64
-    return bits ^ bits >> 31
 
 
 @saved

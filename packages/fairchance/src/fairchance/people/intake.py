@@ -55,8 +55,8 @@ class Batch:
     Decisions may see ``group``, a fit to outcomes ``fit_group``, and reports ``report_group``; None
     for the last two means the same as ``group``. ``sensitive`` are the groups that are known once
     this batch is; ``counts`` and ``unlike`` compare the batch with the history. ``incumbent`` is d,
-    the decisions of the lender's own process, and ``barred`` who must not be accepted; None if they
-    were not given.
+    the decisions of the lender's own process, ``barred`` who must not be accepted, and ``persons``
+    64 bits for each applicant's person; None if they were not given.
     """
 
     X: Any
@@ -71,6 +71,7 @@ class Batch:
     unlike: tuple[Unlike, ...] = field(default=(), kw_only=True)
     incumbent: NDArray[np.bool_] | None = field(default=None, kw_only=True)
     barred: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    persons: NDArray[np.uint64] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return int(self.group.shape[0])

@@ -18,7 +18,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from fairchance.core.decisions import CertifiedRound, Decisions, Note
@@ -50,7 +49,7 @@ from fairchance.methods.estimator import (
 )
 from fairchance.notebook import Records
 from fairchance.people.columns import as_missing_values
-from fairchance.people.ids import id_bits, keyed_bits, ramp_bits, round_key
+from fairchance.people.ids import id_bits, keyed_bits, ramp_bits, round_key, seed_of
 from fairchance.people.intake import Batch, History, Intake, read_flags, read_persons
 from fairchance.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
 from fairchance.people.likeness import Checks
@@ -455,7 +454,7 @@ class CertifiedClassifier(DecidingClassifier):
             self, X, y, accepted, sensitive_features, ids, not_taken=not_taken
         )
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._seed = seed_of(self.random_state)
         self._history = self._past_applicants(history, persons)
         self.past_reading_ = self._read_past()
         self._learner = (
