@@ -30,10 +30,10 @@ SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
 def test_a_program_decides_as_its_classifier_in_any_process(url, make):
-    program, twin, batches = started(url, make(), snapshot_every=3)
+    program, twin, batches = started(url, make())
     waiting = []
     for t, one in enumerate(batches):
-        program = Program.open(url, snapshot_every=3)
+        program = Program.open(url)
         group = one.people.group
         decided = program.decide(one.people.X, sensitive_features=group, batch=f"b{t}")
         assert same(decided, twin.decide(one.people.X, sensitive_features=group))
@@ -277,7 +277,7 @@ def test_programs_that_cannot_be_created_or_opened(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50) % 2
     with pytest.raises(InputError, match="random_state"):
-        Program.create(url, fc.PartialFeedbackClassifier(), X, y)
+        Program.create(url, fc.PartialFeedbackClassifier(random_state=1.5), X, y)
     with pytest.raises(LedgerError, match=r"y\.db"):
         Program.open(f"sqlite:///{tmp_path}/y.db")
     Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, y)

@@ -21,6 +21,7 @@ from sklearn.base import clone
 import fairchance
 from fairchance.audit.log import DecisionLog
 from fairchance.core.decisions import Decisions
+from fairchance.core.versions import versions
 from fairchance.errors import (
     InputError,
     LearningWarning,
@@ -30,6 +31,7 @@ from fairchance.errors import (
     UnknownIdError,
 )
 from fairchance.frames import as_array, column
+from fairchance.learners.watch import watching_fits
 from fairchance.ledger.base import (
     DecisionRows,
     Entry,
@@ -150,15 +152,10 @@ class Program:
 
     _state: State | None = None
 
-    def __init__(
-        self, ledger: SqlLedger, name: str, *, by: str, allowed: Allowed, snapshot_every: int
-    ) -> None:
-        if not isinstance(snapshot_every, int) or snapshot_every < 1:
-            raise InputError(f"snapshot_every must be a number of rounds, got {snapshot_every!r}.")
+    def __init__(self, ledger: SqlLedger, name: str, *, by: str, allowed: Allowed) -> None:
         if not isinstance(by, str):
             raise InputError(f"by must be text, got {by!r}; name the person who writes.")
-        self.ledger, self.name, self.by = ledger, name, by
-        self._allowed, self._every = allowed, snapshot_every
+        self.ledger, self.name, self.by, self._allowed = ledger, name, by, allowed
 
     @classmethod
     def create(
@@ -177,7 +174,6 @@ class Program:
         by: str | None = None,
         types: Iterable[type] = (),
         trusted: Iterable[str] = (),
-        snapshot_every: int = 20,
         about: dict[str, Any] | None = None,
         past_policy: Any = None,
     ) -> Program:
@@ -201,9 +197,6 @@ class Program:
         types, trusted
             What the stored classifier may be made of, as for ``load``; this applies to everything
             that this object does, ``summary`` and ``verify`` included.
-        snapshot_every
-            The state is stored after so many rounds, so that opening replays no more than these;
-            older states are dropped.
         about
             Further data to store with the program's settings, as JSON. ``retention_months``, the
             first ``ramp`` and ``not_taken_within`` ("2 rounds" or "30 days", after which nobody can
@@ -224,7 +217,6 @@ class Program:
             name,
             by=_login_name() if by is None else by,
             allowed=allowed,
-            snapshot_every=snapshot_every,
         )
         given = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
         given |= {} if not_taken is None else {"not_taken": not_taken}
@@ -233,7 +225,8 @@ class Program:
         header["about"] = about or {}
         with program.ledger.creating(name) as writer:
             first = writer.append("program", header, settings, by=program.by)
-            second = writer.append("history", {}, history, by=program.by)
+            header = {"versions": versions()}
+            second = writer.append("history", header, history, by=program.by)
             state = State.first(first, writer.facts(first), allowed)
             state.apply(writer, second)
             program._store_state(writer, state)
@@ -250,14 +243,13 @@ class Program:
         by: str | None = None,
         types: Iterable[type] = (),
         trusted: Iterable[str] = (),
-        snapshot_every: int = 20,
         load: bool = True,
     ) -> Program:
         """Open a program that exists.
 
         Parameters
         ----------
-        url, by, types, trusted, snapshot_every
+        url, by, types, trusted
             As for ``create``.
         name
             Name of the program; None means the only one of the ledger.
@@ -269,7 +261,7 @@ class Program:
         who = _login_name() if by is None else by
         ledger = SqlLedger(url, check=load)
         name = ledger.named(name)
-        program = cls(ledger, name, by=who, allowed=allowed, snapshot_every=snapshot_every)
+        program = cls(ledger, name, by=who, allowed=allowed)
         if load:
             with program.ledger.reading(name) as reader:
                 program._state = program._current(reader)
@@ -545,7 +537,7 @@ class Program:
             "certified": decided.certified,
             "group_mode": decided.group_mode,
             "rounds": [asdict(record) for record in classifier.rounds_ if record.round == t],
-            "fairchance": fairchance.__version__,
+            "versions": versions(),
             "chance": _chances(decided),
             **record_policy(writer, classifier, self.by),
             **({"about": about} if about else {}),
@@ -569,10 +561,9 @@ class Program:
                 options.get("persons"),
             ),
         )
-        state.reach(writer.append("batch", header, facts, by=self.by, key=batch))
+        entry = writer.append("batch", header, facts, by=self.by, key=batch)
+        state.reach(entry, len(decided))
         record_certificates(writer, classifier, self.by, after="outcomes")
-        if t % self._every == 0:
-            self._store_state(writer, state)
         return replace(decided, reasons=state.shape.reasons(reasons))
 
     # Control
@@ -1057,7 +1048,7 @@ class Program:
         state.reach(writer.append("erasure", header, facts, by=self.by, key=request))
         state.classifier.forget(state.shape.ids(names))
         record_certificates(writer, state.classifier, self.by, after="erasure")
-        self._store_state(writer, state)
+        state.is_due = True  # earlier states have no content any more
 
     # Requests
 
@@ -1081,31 +1072,41 @@ class Program:
 
     def snapshot(self) -> None:
         """Store the state, so that opening the program need not replay earlier entries."""
-        with self._writing() as (writer, state):
-            self._store_state(writer, state)
+        with self._writing() as (_, state):
+            state.is_due = True
 
     def _store_state(self, writer: Writer, state: State) -> None:
         """Append the state, from which a later process can continue."""
         facts = Facts(payload=dumps(state.classifier))
-        state.reach(writer.append("snapshot", {"after": state.applied}, facts, by=self.by))
+        header = {"after": state.applied, "versions": versions()}
+        state.stored(writer.append("snapshot", header, facts, by=self.by))
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Writer, State]]:
-        """Write, with the current state; it is kept in memory only if everything is durable."""
+        """Write, with the current state; it is kept in memory only if everything is durable.
+
+        The state is stored in the same transaction if a model was fitted: nobody can fit the same
+        one again, so an entry that depends on it must not be durable without it.
+        """
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
-            yield writer, state
+            with watching_fits() as fits:
+                yield writer, state
+            if state.is_due or fits.n:
+                self._store_state(writer, state)
         self._state = state
 
     def _current(self, reader: Reader) -> State:
         """Return the state after the last entry, and keep none: the caller may fail."""
         state: State | None = vars(self).pop("_state", None)  # in one step: no two threads get it
         later = None if state is None else state.missed(reader)
-        if state is None or later is None or any(entry.kind == "erasure" for entry in later):
-            state = self._stored(reader)  # erased applicants do not stay in memory
+        if state is None or later is None or any(entry.kind == "snapshot" for entry in later):
+            # Another process fitted a model, or erased applicants, who must not stay in memory.
+            state = self._stored(reader)
             later = list(reader.entries(state.applied))
         for entry in later:
-            decided = state.apply(reader, entry)
+            with watching_fits(refuse=self._would_learn(entry)):
+                decided = state.apply(reader, entry)
             if decided is not None:
                 recorded = reader.facts(entry).decisions
                 fold = fold_of(state.classifier, decided.ids)
@@ -1115,6 +1116,12 @@ class Program:
                         f"when it is decided again; does the learner have a fixed random_state?"
                     )
         return state
+
+    def _would_learn(self, entry: Entry) -> LedgerError:
+        return LedgerError(
+            f"entry {entry.number} ({entry.kind}) of program {self.name!r} fitted a model, and no "
+            f"later state is stored, so the program cannot go on; verify the ledger."
+        )
 
     def _stored(self, reader: Reader) -> State:
         """Return the newest stored state, or the one before the history."""

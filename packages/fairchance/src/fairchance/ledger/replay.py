@@ -26,6 +26,9 @@ from fairchance.people.likelihoods import PolicyFunction
 __all__ = ["CLOSE", "Allowed", "State", "differences", "erased_rows", "first_difference"]
 __all__ += ["fold_of", "lender_options"]
 
+# A second of replay, about, in applicants: a state is stored once more would have to be replayed.
+_SECOND = 50_000
+_ENTRY = 500  # what an entry costs in addition to its applicants
 CLOSE = 1e-6  # other machines sum in another order, and a solver stops at a slightly other point
 
 
@@ -38,18 +41,30 @@ class Allowed:
 
 
 class State:
-    """A classifier, and the number (``applied``) and hash of the last entry applied to it."""
+    """A classifier, and the number (``applied``) and hash of the last entry applied to it.
+
+    ``is_due`` says that the state has to be stored, since replaying the entries after the last
+    stored one would take long, or would have to fit a model again.
+    """
 
     def __init__(
         self, classifier: Any, shape: Shape, last: Entry, allowed: Allowed | None = None
     ) -> None:
         self.classifier, self.shape = classifier, shape
         self.allowed = Allowed() if allowed is None else allowed
+        self._cost, self.is_due = 0, False
         self.reach(last)
 
-    def reach(self, entry: Entry) -> None:
-        """Note that everything up to an entry is applied."""
+    def reach(self, entry: Entry, n: int = 0) -> None:
+        """Note that everything up to an entry is applied, which has so many applicants."""
         self.applied, self._hash = entry.number, entry.hash
+        self._cost += _ENTRY + n
+        self.is_due |= self._cost > _SECOND
+
+    def stored(self, entry: Entry) -> None:
+        """Note that an entry stores the state."""
+        self.reach(entry)
+        self._cost, self.is_due = 0, False
 
     def missed(self, reader: Reader) -> list[Entry] | None:
         """Return the entries after the last one applied; None if the ledger lacks that entry.
@@ -74,7 +89,7 @@ class State:
 
     def apply(self, reader: Reader, entry: Entry) -> Decisions | None:
         """Apply an entry to the classifier; return the decisions if it is a batch."""
-        facts, decided = reader.facts(entry), None
+        facts, decided, n = reader.facts(entry), None, 0
         if facts.people is not None and erased_rows(facts.people).any():
             raise LedgerError(
                 f"entry {entry.number} ({entry.kind}) has erased applicants, and no later state is "
@@ -84,13 +99,14 @@ class State:
             if entry.kind == "history":
                 self._fit(facts)
             elif entry.kind == "batch" and facts.people is not None:
+                n = len(facts.people)
                 X, groups, ids = self.shape.people(facts.people)
                 by_lender = lender_options(facts.decisions, entry.says["ramp"])
                 decided = self.classifier.decide(
                     X, sensitive_features=groups, ids=ids, unlike_history=True, **by_lender
                 )
             elif entry.kind in ("outcomes", "correction") and facts.outcomes is not None:
-                outcomes = facts.outcomes
+                outcomes, n = facts.outcomes, len(facts.outcomes.states)
                 learned = np.flatnonzero(reader.overridden_by(outcomes.persons) < 0)
                 ids = self.shape.ids(reader.names(outcomes.persons[learned]))
                 self._learn(entry.kind, ids, [outcomes.states[row] for row in learned.tolist()])
@@ -101,7 +117,7 @@ class State:
                 self._withdraw(self.shape.ids(reader.names(rejected)))
             elif entry.kind == "control" and entry.says["what"] == "handover":
                 self.classifier.hand_over()
-        self.reach(entry)
+        self.reach(entry, n)
         return decided
 
     def _fit(self, facts: Facts) -> None:
@@ -139,7 +155,7 @@ class State:
         """
         with _silent():
             self._learn(entry.kind, ids, states)
-        self.reach(entry)
+        self.reach(entry, len(states))
 
     def _learn(self, kind: str, ids: NDArray[Any], states: Sequence[str]) -> None:
         given = np.array(states, np.str_)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 import numpy as np
@@ -298,15 +298,20 @@ class Reader:
             yield entry
 
     def kept_states(self) -> set[int]:
-        """Return the states whose content is kept: the last two, and the first after an erasure.
+        """Return the states whose content is kept: the last two, and one to learn again from.
 
-        Learning again begins with the history, and after an erasure with the first state that lacks
-        the erased applicants. States before the last erasure have no content.
+        Learning again begins with the history; after an erasure with the first state that lacks
+        the erased applicants, and after a change of the packages' versions with the first state
+        since. States before the last erasure have no content.
         """
         erasure = next(self.newest_first("erasure"), None)
-        since = 0 if erasure is None else erasure.number
-        states = [entry.number for entry in self.entries(since, kind="snapshot")]
-        return {*states[-2:], *(states[:1] if erasure else ())}
+        states = [*self.entries(0 if erasure is None else erasure.number, kind="snapshot")]
+        if not states:
+            return set()
+        made_by = [entry.says.get("versions") for entry in reversed(states)]
+        n_since = sum(1 for _ in takewhile(lambda one: one == made_by[0], made_by))
+        first = states[-n_since:][:1] if erasure or n_since < len(states) else []
+        return {entry.number for entry in (*states[-2:], *first)}
 
     def n_people(self) -> int:
         """Return the number of applicants, including the history."""

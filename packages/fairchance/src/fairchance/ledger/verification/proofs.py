@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.core.decisions import Decisions
+from fairchance.core.versions import versions
 from fairchance.errors import LearningWarning
 from fairchance.frames import take
 from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows
@@ -40,7 +41,8 @@ from fairchance.methods.estimator import uses_of_groups
 from fairchance.methods.storage import dumps
 from fairchance.people.reasons import first_misfit
 
-__all__ = ["ByLearning", "ByPolicies", "GroupTrial", "MismatchError", "Proof", "describe"]
+__all__ = ["ByLearning", "ByPolicies", "GroupTrial", "MismatchError", "OtherVersions"]
+__all__ += ["Proof", "describe"]
 
 Bools = NDArray[np.bool_]
 _SAME_MODEL = 1e-9  # one stored model: only the order of sums may differ between machines
@@ -74,12 +76,29 @@ class GroupTrial:
     uses: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class OtherVersions:
+    """Decisions that were not learned again, because other versions of packages learned them.
+
+    Attributes
+    ----------
+    versions
+        The recorded versions, by package.
+    n_decisions
+        The number of decisions, including later ones up to the next stored state.
+    """
+
+    versions: dict[str, str]
+    n_decisions: int
+
+
 class Proof(ABC):
     """Goes over a program's entries in their order, and raises at the first mismatch."""
 
     n_decisions = 0
     n_not_repeated = 0
     stopped: str | None = None  # the entry at which learning again first met erased applicants
+    skipped: tuple[OtherVersions, ...] = ()
     groups = GroupTrial()
 
     @abstractmethod
@@ -228,7 +247,8 @@ class ByLearning(Proof):
     """Repeats everything from settings, history, batches and outcomes, and learns policies again.
 
     Stored policies, certificates and the states that are kept are compared with the result.
-    Learning stops at an erased applicant, and continues from the next stored state.
+    Learning stops at an erased applicant and at an entry that other versions of packages wrote,
+    since these may learn something else. It continues from the next stored state.
     """
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
@@ -241,6 +261,8 @@ class ByLearning(Proof):
         self._valid: dict[str, dict[str, Any]] = {}  # certificates granted and not dropped
         self._due: dict[str, list[str]] = {}  # certificates to be recorded as dropped, by key
         self._values = GroupValues()
+        self._versions = versions()
+        self._made_by: dict[str, str] | None = None  # by other versions, and so not learned again
 
     def step(self, entry: Entry) -> None:
         """Repeat the next entry."""
@@ -254,12 +276,30 @@ class ByLearning(Proof):
             self._stored[entry.number] = self._stored[entry.key] = entry, facts.payload
         elif entry.kind == "certificate":
             self._check_certificate(entry)
-        elif self._state is not None and self._is_whole(facts):
-            self._apply(self._state, entry, facts)
         else:
-            self._state, self.stopped = None, self.stopped or describe(entry)
-            if entry.kind == "batch" and facts.people is not None:
-                self.n_not_repeated += len(facts.people)
+            self._learn(entry, facts)
+
+    def _learn(self, entry: Entry, facts: Facts) -> None:
+        """Repeat an entry unless applicants in it are erased, or other versions learned from it."""
+        made_by = entry.says.get("versions", self._versions)
+        if self._state is not None and made_by != self._versions:
+            self._state, self._made_by = None, made_by
+        elif self._state is not None and not self._is_whole(facts):
+            self._state, self._made_by = None, None
+            self.stopped = self.stopped or describe(entry)
+        if self._state is not None:
+            self._apply(self._state, entry, facts)
+        elif entry.kind == "batch" and facts.people is not None:
+            self._skip(len(facts.people))
+
+    def _skip(self, n: int) -> None:
+        """Count decisions that are not learned again."""
+        if self._made_by is None:
+            self.n_not_repeated += n
+            return
+        others = [one for one in self.skipped if one.versions != self._made_by]
+        n += sum(one.n_decisions for one in self.skipped if one.versions == self._made_by)
+        self.skipped = (*others, OtherVersions(self._made_by, n))
 
     def end(self) -> None:
         """Check that every certificate that was reached or dropped is recorded."""

@@ -22,6 +22,7 @@ from fairchance.ledger.verification.proofs import (
     ByPolicies,
     GroupTrial,
     MismatchError,
+    OtherVersions,
     Proof,
     describe,
 )
@@ -50,6 +51,9 @@ class Verification:
     not_learned_from
         The first entry, in words, at which learning again had to stop because of erased applicants;
         None if it did not.
+    skipped
+        The decisions that were not learned again, because other versions of packages had learned
+        them.
     groups
         Whether groups may decide, and how it was tried that they did not.
     not_checked
@@ -63,6 +67,7 @@ class Verification:
     n_not_repeated: int
     n_learned_again: int | None = None
     not_learned_from: str | None = None
+    skipped: tuple[OtherVersions, ...] = ()
     groups: GroupTrial = field(default_factory=GroupTrial)
     not_checked: str | None = None
 
@@ -97,6 +102,7 @@ def verify(
 
     ``relearn`` proves that the policies follow from settings, history and outcomes: everything is
     learned again in its order, and stored policies, certificates and states are compared with it.
+    What other versions of packages learned is skipped, since these may learn something else.
     Of the states only the last two are kept, and the first after the last erasure; a false one
     that was dropped since is noticed only by what was decided from it.
 
@@ -169,6 +175,7 @@ def verify(
         first.n_not_repeated,
         n_learned_again=proofs[-1].n_decisions if relearn else None,
         not_learned_from=proofs[-1].stopped,
+        skipped=proofs[-1].skipped,
         groups=first.groups,
         not_checked=not_checked,
     )
