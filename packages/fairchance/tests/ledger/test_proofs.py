@@ -243,12 +243,11 @@ def test_a_batch_of_erased_applicants_only(place):
     assert (found.n_decisions, found.n_not_repeated) == (120, 60)
 
 
-@pytest.mark.parametrize("column", ["score", "exploit", "threshold", "fold"])
+@pytest.mark.parametrize("column", ["score", "exploit", "threshold"])
 def test_a_false_decision_is_detected_after_an_erasure(place, monkeypatch, column):
     def lie(header, facts):
         values = getattr(facts.decisions, column).copy()
         values[20] = ~values[20] if values.dtype == bool else values[20] + 1e-6
-        values[20] += column == "fold"
         return header, replace(facts, decisions=replace(facts.decisions, **{column: values}))
 
     with monkeypatch.context() as patched:

@@ -216,7 +216,6 @@ def lying(monkeypatch, lie):
         (algorithm_1, "score"),
         (algorithm_1, "propensity"),
         (algorithm_1, "threshold"),
-        (algorithm_1, "fold"),
         (certified, "accepted"),
         (certified, "score"),
         (certified, "propensity"),

@@ -454,6 +454,19 @@ class Reader:
         row = self._connection.execute(stored.where(columns.entry == entry.number)).first()
         return (None, None) if row is None else (row.content, row.digest)
 
+    def payload(self, number: int) -> bytes | None:
+        """Return the payload of an entry by its number; None if it has none."""
+        columns = schema.payloads.c
+        stored = self._select(columns.content).where(columns.entry == number)
+        content: bytes | None = self._connection.execute(stored).scalar()
+        return content
+
+    def n_since(self, person: int) -> int:
+        """Return how many applicants have this number or a larger one."""
+        rows = self._select(schema.people.c.person).where(schema.people.c.person >= person)
+        counted = sa.select(sa.func.count()).select_from(rows.subquery())
+        return int(self._connection.execute(counted).scalar_one())
+
     def persons(self, rows: range) -> Ints:
         """Return the numbers of applicants in a range."""
         person = schema.people.c.person
@@ -1204,7 +1217,6 @@ def _people_to_store(first: int, facts: Facts) -> tuple[dict[str, Any], dict[str
         "score": _nan_as_none(decided.score),
         "propensity": _nan_as_none(decided.propensity),
         "threshold": nothing if decided.threshold is None else _nan_as_none(decided.threshold),
-        "fold": nothing if decided.fold is None else decided.fold.tolist(),
         "incumbent": nothing if decided.incumbent is None else decided.incumbent.tolist(),
         "barred": nothing if decided.barred is None else decided.barred.tolist(),
     }
@@ -1243,7 +1255,6 @@ def _decisions(people: Mapping[str, Sequence[Any]]) -> DecisionRows:
         _none_as_nan(people["score"]),
         _none_as_nan(people["propensity"]),
         None if np.isnan(threshold).all() else threshold,
-        _numbers_or_none(people["fold"]),
         _flags_or_none(people["incumbent"]),
         _flags_or_none(people["barred"]),
     )
@@ -1311,19 +1322,6 @@ def _none_as_nan(values: Sequence[float | None]) -> Floats:
     if np.isnan(numbers).sum() > values.count(None):
         raise ValueError("a number is NaN")
     return numbers
-
-
-def _numbers_or_none(values: Sequence[int | None]) -> Ints | None:
-    """Return whole numbers; None if there are none."""
-    return None if set(values) == {None} else _none_as_other(values)
-
-
-def _none_as_other(values: Sequence[int | None]) -> Ints:
-    """Return whole numbers, with −1 for None; other types raise ValueError."""
-    strange = {*map(type, values)} - {int, type(None)}
-    if strange:
-        raise ValueError(f"a whole number is of type {strange.pop().__name__}")
-    return np.array([-1 if value is None else value for value in values], np.int64)
 
 
 def _flags(values: Sequence[Any]) -> Bools:

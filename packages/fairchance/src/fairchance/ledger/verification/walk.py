@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from fairchance.ledger.base import Entry
 from fairchance.ledger.chain import NOTHING, Checkpoint
 from fairchance.ledger.control import Control
 from fairchance.ledger.outcomes import TakeUpWindow
-from fairchance.ledger.policies import START
 from fairchance.ledger.replay import Allowed
 from fairchance.ledger.sql import Reader, SqlLedger
 from fairchance.ledger.verification.hashes import entry_problem
@@ -22,6 +22,7 @@ from fairchance.ledger.verification.proofs import (
     ByPolicies,
     GroupTrial,
     MismatchError,
+    OpenRoundTrial,
     OtherVersions,
     Proof,
     describe,
@@ -56,6 +57,9 @@ class Verification:
         them.
     groups
         Whether groups may decide, and how it was tried that they did not.
+    open_round
+        The round that is open, whose decisions were made again too; None if none is. That nobody is
+        missing in it can be proved once it is closed.
     not_checked
         What the database could not check of itself, in words; None if it checked everything.
     """
@@ -69,6 +73,7 @@ class Verification:
     not_learned_from: str | None = None
     skipped: tuple[OtherVersions, ...] = ()
     groups: GroupTrial = field(default_factory=GroupTrial)
+    open_round: OpenRoundTrial | None = None
     not_checked: str | None = None
 
     @property
@@ -150,10 +155,10 @@ def verify(
         program = ledger.named(program)
         with ledger.reading(program) as reader:
             allowed = Allowed(tuple(types), tuple(trusted))
-            if reader.entry("policy", START) is None:
-                relearn = True
-            else:
+            if _has_policies(reader):
                 proofs.append(ByPolicies(reader, allowed))
+            else:
+                relearn = True
             if relearn:
                 proofs.append(ByLearning(reader, allowed))
             walk = _Walk(reader, program, proofs, checkpoint)
@@ -177,8 +182,15 @@ def verify(
         not_learned_from=proofs[-1].stopped,
         skipped=proofs[-1].skipped,
         groups=first.groups,
+        open_round=first.open_round,
         not_checked=not_checked,
     )
+
+
+def _has_policies(reader: Reader) -> bool:
+    """Return whether rounds store their policies; a classifier that opens none is replayed."""
+    first = next(chain(reader.entries(kind="round"), reader.entries(kind="batch")), None)
+    return first is None or "policy" in first.says
 
 
 def _check_checkpoint(checkpoint: Checkpoint, program: str) -> None:
@@ -257,8 +269,8 @@ class _Walk:
         self._control = self._control.after(entry)
         if entry.kind == "batch":
             self._batches.append(entry)
-            if entry.says["ramp"] != self._control.in_force:
-                raise MismatchError(f"{describe(entry)}: the ramp in force was another.")
+        if entry.kind in ("round", "batch") and entry.says["ramp"] != self._control.in_force:
+            raise MismatchError(f"{describe(entry)}: the ramp in force was another.")
 
     def _check_take_up(self, entry: Entry) -> None:
         """Check that loans were recorded as not taken within the program's window."""
