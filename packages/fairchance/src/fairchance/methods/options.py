@@ -57,7 +57,7 @@ _CERTIFIED, PARTIAL = "certified", "partial-feedback"
 _NEVER = "never"  # a patience without end
 _NONE = "none"  # weights without a cap, and thresholds that always use the history
 _DEFAULT, _LOGISTIC, _BOOSTING = "default", "logistic", "gradient-boosting"
-_LARGEST_SEED = 2**128 - 1
+_LARGEST_SEED = 2**63 - 1  # the largest number of TOML; a seed that is drawn has 128 bits
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
 
 

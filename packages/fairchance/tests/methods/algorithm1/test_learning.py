@@ -63,7 +63,7 @@ def by_hand(classifier, fit_on, set_on):
 )
 @pytest.mark.parametrize("n_rounds", [1, 5])
 def test_one_half_fits_and_the_other_sets_the_threshold(make_classifier, n_rounds, coverage, cap):
-    options = {"min_outcomes": 80, "weight_cap": cap, "coverage": coverage}
+    options = {"min_outcomes": 60, "weight_cap": cap, "coverage": coverage}
     classifier, learned = after(make_classifier, n_rounds, **options)
     model, score, y, weight = by_hand(classifier, 0, 1)
     assert learned.likelihood.likelihood.coef == pytest.approx(model.coef_[0], abs=1e-4)
