@@ -210,7 +210,7 @@ def test_learners(read):
     boosting, logistic = 'learner = "gradient-boosting"', 'learner = "logistic"'
     for kind in MADE:
         learner = read(kind=kind, classifier=boosting).classifier().learner
-        assert type(learner).__name__ == "HistGradientBoostingClassifier"
+        assert type(learner).__name__ == "GradientBoosting"
         assert learner.random_state is not None
         assert read(kind=kind).classifier().learner is None
     assert isinstance(read(classifier=logistic).classifier().learner, ConstrainedLogistic)
