@@ -766,8 +766,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         check_is_fitted(self, "_rounds")
         if not self._rounds:
             return None
-        f, log = self._deployed, self._log
-        return Deployed(f, log.policies[-1], log.n_final)
+        assert self._log.last is not None
+        return Deployed(self._deployed, self._log.last, self._log.n_final)
 
     # Hooks for classifiers of other kinds of outcomes.
 
