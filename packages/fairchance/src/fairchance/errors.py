@@ -87,6 +87,18 @@ class LedgerError(InputError):
     code = "ledger"
 
 
+class RoundClosedError(LedgerError):
+    """A decision cannot be recorded, since its round was closed; decide in the next one."""
+
+    code = "round_closed"
+
+
+class KnownApplicationError(LedgerError):
+    """An application is recorded already; the record has the answer."""
+
+    code = "known_application"
+
+
 class PausedError(InputError):
     """A program is paused, and the lender's own decisions are not given to decide instead."""
 

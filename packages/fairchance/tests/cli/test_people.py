@@ -207,7 +207,7 @@ def test_warning_of_an_erasure(lender, monkeypatch):
 
 
 def range_of(reader):
-    return pd.RangeIndex(reader.n_people()).to_numpy()
+    return pd.RangeIndex(reader.people_end()).to_numpy()
 
 
 def test_erasure_can_be_declined(lender):

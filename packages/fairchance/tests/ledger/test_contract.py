@@ -34,6 +34,8 @@ def _same(left, right):
         return left is right
     for name, value in vars(left).items():
         second = getattr(right, name)
+        if name == "persons":  # numbers of applicants that were read
+            continue
         if isinstance(value, np.ndarray):
             if not np.array_equal(value, second, equal_nan=value.dtype.kind == "f"):
                 return False
@@ -84,7 +86,7 @@ def test_facts_are_read_as_they_were_written(started):
             assert read.payload is None
         (settings,) = reader.entries(kind="program")
         assert reader.facts(settings).payload == b"settings"
-        assert reader.n_people() == 8
+        assert reader.people_end() == 8
         assert reader.names(np.array([5, 0, 99])) == ["a5", "a0", None]
     assert check_chain(started) == 3
 
@@ -116,7 +118,7 @@ def test_a_block_that_raises_leaves_no_trace(started):
         fail()
     with started.reading("p") as reader:
         assert reader.head() == before
-        assert reader.n_people() == 8
+        assert reader.people_end() == 8
         assert reader.entry("batch", "b3") is None
     with started.writing("p") as writer:
         writer.append("batch", {}, make_batch(8), by="t", key="b3")
@@ -203,7 +205,7 @@ def test_programs_are_independent(started):
         writer.append("batch", {}, make_batch(0, n=2, seed=5), by="t", key="b1")
     assert started.programs() == ["p", "q"]
     with started.reading("q") as reader:
-        assert reader.n_people() == 2
+        assert reader.people_end() == 2
     assert check_chain(started, "q") == 1
     message = r"'r' .*'p', 'q'"
     with pytest.raises(LedgerError, match=message), started.reading("r"):
@@ -360,7 +362,7 @@ def test_writers_of_a_program_take_turns(started):
         try:
             for turn in range(each):
                 with started.writing("p") as writer:
-                    first = writer.n_people()
+                    first = writer.people_end()
                     batch = make_batch(first, n=3)
                     writer.append("batch", {}, batch, by="t", key=f"{thread}/{turn}")
         except BaseException as error:
@@ -373,7 +375,7 @@ def test_writers_of_a_program_take_turns(started):
         thread.join()
     assert errors == []
     with started.reading("p") as reader:
-        assert reader.n_people() == 8 + 3 * n_threads * each
+        assert reader.people_end() == 8 + 3 * n_threads * each
         keys = {entry.key for entry in reader.entries(kind="batch")}
     assert keys >= {f"{at}/{turn}" for at in range(n_threads) for turn in range(each)}
     assert check_chain(started) == 3 + n_threads * each
@@ -385,6 +387,6 @@ def test_a_reader_sees_one_snapshot(started):
         with started.writing("p") as writer:
             writer.append("batch", {}, make_batch(8), by="t", key="b3")
         assert reader.head() == before
-        assert reader.n_people() == 8
+        assert reader.people_end() == 8
     with started.reading("p") as reader:
-        assert reader.n_people() == 12
+        assert reader.people_end() == 12

@@ -63,7 +63,7 @@ def answers(path, batch):
     """Return what commands answer that look applicants up, decide and record."""
     program = Program.open(f"sqlite:///{path}")
     with program.ledger.reading("main") as reader:
-        names = np.array(reader.names(np.arange(reader.n_people())), object)
+        names = np.array(reader.names(np.arange(reader.people_end())), object)
     found = program.standing(names)
     pending = found.accepted & np.array([state is None for state in found.states])
     program.observe(names[pending], np.ones(int(pending.sum()), int))

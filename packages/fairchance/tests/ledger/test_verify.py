@@ -51,7 +51,7 @@ def whole(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "ledger.db"
     program, _, _ = a_life(f"sqlite:///{path}", algorithm_1())
     with program.ledger.writing("main") as writer:
-        last = writer.n_people() - 1
+        last = writer.people_end() - 1
         writer.append("erasure", {"why": "asked"}, Facts(erased=np.array([last])), by="t")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

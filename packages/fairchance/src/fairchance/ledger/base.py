@@ -3,21 +3,30 @@
 ``sql`` keeps the contract on SQLite and PostgreSQL; ``tests/ledger/test_contract.py`` tests it.
 
 **Facts.** A program is a chain of entries, numbered from 1. An entry records one event, or a batch
-of the same: the program's settings, the history, a policy, a batch with its decisions, a
-certificate, outcomes, corrections, overrides, holds, erasures, a change of the ramp, or a state to
-continue from. Its rows are the applicants, their group values (apart), the decisions and so on. An
-entry never changes; a mistake is corrected by appending another.
+of the same: the program's settings, the history, a policy, the opening of a round, a batch with its
+decisions, decisions that were imported late, a certificate, outcomes, corrections, overrides,
+holds, erasures, a change of the ramp, or a state to continue from. Its rows are the applicants,
+their group values (apart), the decisions and so on. An entry never changes; a mistake is corrected
+by appending another.
 
 **Durability.** If ``writing`` ends without an exception, everything appended in it survives the end
 of the process and of the machine. Otherwise nothing of it is recorded.
 
 **Order.** Entries have consecutive numbers in the order in which they became durable. Applicants
-have consecutive numbers too, from 0, in the order of their batches and of the rows in a batch.
+have numbers too, from 0, in the order of their batches and of the rows in a batch. Numbers may be
+missing among the applicants of an open round.
+
+**Rounds.** A round may be opened before anybody is decided on (``Writer.begin_round``, an entry of
+kind ``round``). While it is open, any number of processes add applicants with their decisions at
+once (``SqlLedger.record_in_round``); each is durable when that returns, appends no entry, and waits
+for no writer of the program. Closing the round (``Writer.close_round``) appends the entry of kind
+``batch`` that covers all of them. At most one round of a program is open, and no other entry adds
+applicants meanwhile. An applicant's digest is the receipt of a decision.
 
 **Idempotency.** A program has at most one entry of a kind and a key. Appending another raises, so a
 caller who is not sure calls ``entry`` first, inside the same ``writing``.
 
-**Concurrency.** At most one caller writes to a program at a time; others wait in ``writing``, and
+**Concurrency.** At most one caller appends to a program at a time; others wait in ``writing``, and
 then see everything written before. Readers never wait, and see whole entries only.
 
 **Outcomes** can be recorded for applicants whom the decision, or its newest override, accepts. A
@@ -32,11 +41,12 @@ with probability r, the ramp. Entries of kind ``control`` change the ramp, pause
 **States** are stored to continue from, and each holds all applicants. Appending one deletes the
 content of those that are not needed any more (``Reader.kept_states``); their digests remain.
 
-**Erasure** is the only other operation that deletes: names, features, group values and reasons of
-the given applicants, with the salts of their digests, and the content of every state stored before,
-since states hold applicants too. Decisions, outcomes and digests remain, and an entry records who
-was erased and why. The chain is still complete, and the names may be used again. A hold lists
-applicants by number in its header, as does its end; ``retention`` decides who may be erased when.
+**Erasure** is the only other operation that deletes: names, features, group values, reasons and
+pseudonyms of the given applicants, with the salts of their digests, and the content of every state
+stored before, since states hold applicants too. Decisions, outcomes and digests remain, and an
+entry records who was erased and why. The chain is still complete, and the names may be used again.
+A hold lists applicants by number in its header, as does its end; ``retention`` decides who may be
+erased when.
 
 **Proof.** Every row has a digest (``chain``), and an entry's hash covers the digests of its rows.
 ``stored`` and ``stored_digests`` return both as they are kept, even if damaged, and ``uncovered``
@@ -64,14 +74,16 @@ from fairchance.errors import InputError, LedgerError
 from fairchance.people.ids import is_text
 
 __all__ = ["KINDS", "LONGEST", "STATES", "DecisionRows", "Entry", "Facts", "HeadCounts"]
-__all__ += ["ListedRows", "OutcomeRows", "OverrideRows", "PeopleRows", "Standing"]
+__all__ += ["ListedRows", "OutcomeRows", "OverrideRows", "PeopleRows", "RecordedRows", "Standing"]
 __all__ += ["check_about", "check_name", "check_program_name", "check_text", "to_json"]
 
 KINDS = (
     "program",
     "history",
     "policy",
+    "round",
     "batch",
+    "import",
     "outcomes",
     "correction",
     "override",
@@ -133,9 +145,9 @@ class Entry:
 
     @property
     def people_range(self) -> range:
-        """The numbers of the applicants that this entry adds."""
+        """Where the numbers of the applicants are that this entry adds; some may be missing."""
         rows = self.says["rows"]
-        return range(rows["first"], rows["first"] + rows["n"])
+        return range(rows["first"], rows["end"])
 
     @property
     def when(self) -> datetime:
@@ -167,7 +179,9 @@ class PeopleRows:
 
     ``groups`` is None for a program without groups, otherwise a JSON text per applicant.
     ``reasons`` is None if none were recorded, otherwise the reasons of each rejected applicant
-    (``fairchance.people.reasons``) and None for the others.
+    (``fairchance.people.reasons``) and None for the others. ``person_keys`` are pseudonyms of the
+    persons who apply, 64 bits each as signed numbers; None if persons were not given. ``persons``
+    are the numbers of applicants that were read.
     """
 
     applications: Sequence[str | None]
@@ -175,6 +189,8 @@ class PeopleRows:
     texts: Sequence[str | None]
     groups: Sequence[str | None] | None = None
     reasons: Sequence[bytes | None] | None = None
+    person_keys: Sequence[int | None] | None = None
+    persons: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.applications)
@@ -186,9 +202,8 @@ class DecisionRows:
 
     ``threshold`` is the score from which an applicant was accepted with certainty, ``fold`` the
     part of the data that an accepted applicant belongs to; None if the classifier has none.
-    ``incumbent`` is the lender's own decision, and ``barred`` who may not be accepted.
-    ``same_person`` is the row of the entry with the first application of the same person: names of
-    persons are not stored. These are None if they were not given.
+    ``incumbent`` is the lender's own decision, and ``barred`` who may not be accepted; None if they
+    were not given.
     """
 
     round: int
@@ -200,7 +215,6 @@ class DecisionRows:
     fold: Ints | None = None
     incumbent: Bools | None = None
     barred: Bools | None = None
-    same_person: Ints | None = None
 
 
 @dataclass(frozen=True)
@@ -262,6 +276,26 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class RecordedRows:
+    """Applicants that are known by their applications, in the order of their numbers.
+
+    Attributes
+    ----------
+    people, decisions
+        As they are recorded; ``decisions.round`` is −1 if there are several.
+    rounds
+        The round of each decision, 0 for the history.
+    receipts
+        The digest of each row.
+    """
+
+    people: PeopleRows
+    decisions: DecisionRows
+    rounds: Ints
+    receipts: list[bytes]
+
+
+@dataclass(frozen=True)
 class HeadCounts:
     """The number of applicants of each kind, a row per kind, column by column.
 
@@ -292,7 +326,7 @@ class HeadCounts:
 
 @dataclass(frozen=True)
 class ListedRows:
-    """Applicants of one entry with consecutive numbers, and all that is known of them by now.
+    """Applicants of one entry, and all that is known of them by now.
 
     ``overrides`` has the newest decision by hand, its reason and its entry, ``outcomes`` the newest
     state and its entry; None for applicants without.

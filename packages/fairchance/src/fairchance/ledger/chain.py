@@ -1,9 +1,9 @@
 """Digests of rows, and the hashes that tie the entries of a program together.
 
 Every row of an entry has a digest. A decision's digest covers the decision and the applicant's
-*personal digest*, which is the hash of name, features, reasons and group value with two random
-salts. An erasure deletes these and their salts and keeps the personal digest: the decision can
-still be proved, and the erased data cannot be guessed from the digest. The second salt is kept
+*personal digest*, which is the hash of name, features, reasons, pseudonym and group value with two
+random salts. An erasure deletes these and their salts and keeps the personal digest: the decision
+can still be proved, and the erased data cannot be guessed from the digest. The second salt is kept
 with the group value, so that a reader of the applicants alone cannot guess groups either.
 
 An entry's content hash covers the digests of its rows in order, and its own hash covers its line,
@@ -22,7 +22,7 @@ from typing import Any
 from fairchance.errors import InputError
 
 __all__ = ["NOTHING", "SALT", "Checkpoint", "Columns", "RowDigests", "StoredRows", "content_hash"]
-__all__ += ["digests_of", "entry_hash", "personal_digests", "salts"]
+__all__ += ["digests_of", "entry_hash", "personal_digests", "salts", "split_digests"]
 
 NOTHING = bytes(32)  # in the place of the hash before the first entry
 SALT = 16  # bytes
@@ -96,7 +96,7 @@ def digests_of(rows: StoredRows) -> RowDigests:
     """Return the digests of an entry's rows."""
     people = rows.people
     decided = ["person", "personal", "round", "accepted", "exploit"]
-    decided += ["score", "propensity", "threshold", "fold", "incumbent", "barred", "same_person"]
+    decided += ["score", "propensity", "threshold", "fold", "incumbent", "barred"]
     return RowDigests(
         _joined("decision", [people[name] for name in decided]),
         _joined("outcome", [rows.outcomes[name] for name in ("person", "state")]),
@@ -105,9 +105,15 @@ def digests_of(rows: StoredRows) -> RowDigests:
     )
 
 
+def split_digests(joined: bytes | None) -> list[bytes]:
+    """Return digests that are stored side by side."""
+    size = len(NOTHING)
+    return [joined[at : at + size] for at in range(0, len(joined or b""), size)] if joined else []
+
+
 def personal_digests(people: Columns, group_values: Columns) -> list[bytes]:
     """Return the personal digests of applicants, all with a group value or all without."""
-    names = ("salt", "application", "numbers", "texts", "reasons")
+    names = ("salt", "application", "numbers", "texts", "reasons", "person_key")
     n = len(people["salt"])
     groups = [group_values[name] or [None] * n for name in ("salt", "value")]
     return _digests("personal", [*(people[name] for name in names), *groups])

@@ -1,7 +1,7 @@
 """Open a ledger's database: read its URL, connect, make the tables, and word its errors.
 
-A ledger lives in a SQLite file or on a PostgreSQL server. No connection stays open between calls,
-so a process may fork at any time.
+A ledger lives in a SQLite file or on a PostgreSQL server. No connection stays open when a process
+forks: those of ``inserts`` are closed before, and others at the end of each call.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
         )
     path = Path(parsed.database).absolute()
     _check_file(path, make=make)
-    engine = sa.create_engine(parsed, poolclass=NullPool, connect_args={"timeout": WAIT})
+    options = {"timeout": WAIT, "check_same_thread": False}
+    engine = sa.create_engine(parsed, poolclass=NullPool, connect_args=options)
     if make:  # not before the first connection: input that is refused leaves no file
         sa.event.listen(engine, "do_connect", lambda *_: _make_private(path))
     sa.event.listen(engine, "do_connect", _connect_to_file)

@@ -555,7 +555,14 @@ class Program:
         }
         names = list(map(str, decided.ids.tolist()))
         facts = Facts(
-            PeopleRows(names, encoded.numbers, encoded.texts, groups, reasons),
+            PeopleRows(
+                names,
+                encoded.numbers,
+                encoded.texts,
+                groups,
+                reasons,
+                options["persons"].tolist() if "persons" in options else None,
+            ),
             DecisionRows(
                 t,
                 decided.accepted,
@@ -566,7 +573,6 @@ class Program:
                 fold_of(classifier, decided.ids),
                 decided.incumbent,
                 decided.barred,
-                options.get("persons"),
             ),
         )
         state.reach(writer.append("batch", header, facts, by=self.by, key=batch))
@@ -1203,12 +1209,14 @@ class ProgramView:
         """Return the stored reasons of applicants; None for those without."""
         recorded: list[bytes | None] = [None] * persons.size
         for entry in self.reader.entries(kind="batch"):
-            first, n = entry.says["rows"]["first"], entry.says["rows"]["n"]
-            inside = np.flatnonzero((persons >= first) & (persons < first + n))
+            rows = entry.people_range
+            inside = np.flatnonzero((persons >= rows.start) & (persons < rows.stop))
             people = self.reader.facts(entry).people if inside.size else None
             if people is not None and people.reasons is not None:
-                for at in inside.tolist():
-                    recorded[at] = people.reasons[int(persons[at]) - first]
+                assert people.persons is not None
+                places = np.searchsorted(people.persons, persons[inside])
+                for at, place in zip(inside.tolist(), places.tolist(), strict=True):
+                    recorded[at] = people.reasons[place]
         return recorded
 
     def summary(self, *, groups: bool = True, money: bool = True) -> Summary:
@@ -1298,9 +1306,10 @@ def _first_facts(
         "fairchance": fairchance.__version__,
     }
     applications = list(map(str, ids.tolist()))
-    people = PeopleRows(applications, encoded.numbers, encoded.texts, values)
+    keys = None if same_person is None else same_person.tolist()
+    people = PeopleRows(applications, encoded.numbers, encoded.texts, values, person_keys=keys)
     unknown = np.full(n, np.nan)
-    decisions = DecisionRows(0, accepted, accepted, unknown, unknown, same_person=same_person)
+    decisions = DecisionRows(0, accepted, accepted, unknown, unknown)
     return header, Facts(payload=settings), Facts(people, decisions, outcomes, payload=past)
 
 
@@ -1429,7 +1438,7 @@ def _recorded_decisions(
             sent is not None and not np.array_equal(recorded[rows], sent)
         ):
             raise _recorded_with_other(entry, name)
-    stored = None if decisions.same_person is None else decisions.same_person[rows]
+    stored = None if people.person_keys is None else np.array(people.person_keys)[rows]
     sent_again = _first_rows(stored, len(rows))
     if sent_again is None or same_person is None:
         differs = sent_again is not same_person

@@ -85,7 +85,7 @@ class State:
                 self._fit(facts)
             elif entry.kind == "batch" and facts.people is not None:
                 X, groups, ids = self.shape.people(facts.people)
-                by_lender = lender_options(facts.decisions, entry.says["ramp"])
+                by_lender = lender_options(facts.decisions, entry.says["ramp"], facts.people)
                 decided = self.classifier.decide(
                     X, sensitive_features=groups, ids=ids, unlike_history=True, **by_lender
                 )
@@ -120,8 +120,8 @@ class State:
         if facts.outcomes is not None and not taken.all():
             known["not_taken"] = np.zeros(len(facts.people), np.bool_)
             known["not_taken"][facts.outcomes.persons[~taken]] = True
-        if facts.decisions.same_person is not None:
-            known["persons"] = facts.decisions.same_person
+        if facts.people.person_keys is not None:
+            known["persons"] = np.array(facts.people.person_keys)
         if facts.payload is not None:
             known["past_policy"] = self._past_policy(facts.payload)
         self.classifier.fit(X, y, **known)
@@ -179,13 +179,17 @@ def erased_rows(people: PeopleRows) -> NDArray[np.bool_]:
     return np.array([name is None for name in people.applications], np.bool_)
 
 
-def lender_options(decided: DecisionRows | None, ramp: float) -> dict[str, Any]:
+def lender_options(
+    decided: DecisionRows | None, ramp: float, people: PeopleRows | None = None
+) -> dict[str, Any]:
     """Return what a lender adds to a batch, and who applied, as options of ``decide``.
 
     Without these there are none, so that classifiers need not know these options.
     """
-    names = {"incumbent": "incumbent", "barred": "barred", "same_person": "persons"}
-    given = {} if decided is None else {to: getattr(decided, name) for name, to in names.items()}
+    names = ("incumbent", "barred")
+    given = {} if decided is None else {name: getattr(decided, name) for name in names}
+    if people is not None and people.person_keys is not None:
+        given["persons"] = np.array(people.person_keys)
     options = {name: values for name, values in given.items() if values is not None}
     return options if ramp == 1 else options | {"ramp": ramp}
 

@@ -85,28 +85,28 @@ class Deadlines:
 
     Attributes
     ----------
-    first, end
-        Number of each run's first applicant, and the number after its last.
+    first, end, n
+        Number of each run's first applicant, the number after its last, and how many there are.
     until
         When their retention period ends, in UTC.
     """
 
     first: Ints
     end: Ints
+    n: Ints
     until: _Times
 
     @staticmethod
     def of(reader: Reader, months: int) -> Deadlines:
         """Return the deadlines of all applicants of a program."""
-        entries = [entry for kind in ("history", "batch") for entry in reader.entries(kind=kind)]
+        kinds = ("history", "batch", "import")
+        entries = [entry for kind in kinds for entry in reader.entries(kind=kind)]
         rows = [entry.says["rows"] for entry in entries]
-        first = np.array([run["first"] for run in rows], np.int64)
         until = [months_later(entry.when, months) for entry in entries]
-        return Deadlines(
-            first,
-            first + np.array([run["n"] for run in rows], np.int64),
-            np.array([in_utc(at) for at in until], "datetime64[us]"),
+        first, end, n = (
+            np.array([run[name] for run in rows], np.int64) for name in ("first", "end", "n")
         )
+        return Deadlines(first, end, n, np.array([in_utc(at) for at in until], "datetime64[us]"))
 
     def of_people(self, persons: Ints) -> _Times:
         """Return until when each applicant is kept."""
@@ -114,11 +114,13 @@ class Deadlines:
         run = np.searchsorted(self.first[order], persons, side="right") - 1
         return np.asarray(self.until[order[run]])
 
-    def over(self, now: datetime) -> Ints:
+    def over(self, reader: Reader, now: datetime) -> Ints:
         """Return the numbers of applicants whose period is over, erased or not."""
-        runs = np.flatnonzero(self.until <= np.datetime64(in_utc(now)))
-        people = [np.arange(self.first[run], self.end[run]) for run in runs]
-        return np.concatenate([np.empty(0, np.int64), *people])
+        people = [np.empty(0, np.int64)]
+        for run in np.flatnonzero(self.until <= np.datetime64(in_utc(now))):
+            rows = range(self.first[run], self.end[run])
+            people.append(np.array(rows) if len(rows) == self.n[run] else reader.persons(rows))
+        return np.concatenate(people)
 
 
 def held(reader: Reader) -> Ints:
@@ -132,7 +134,7 @@ def held(reader: Reader) -> Ints:
 
 def expired(reader: Reader, deadlines: Deadlines, now: datetime) -> list[str]:
     """Return the applications whose period is over, without those held or erased."""
-    persons = np.setdiff1d(deadlines.over(now), held(reader))
+    persons = np.setdiff1d(deadlines.over(reader, now), held(reader))
     erased = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]
     for gone in erased:
         if gone is not None:

@@ -16,6 +16,7 @@ __all__ = [
     "payloads",
     "people",
     "programs",
+    "rounds",
     "row_digests",
 ]
 
@@ -29,7 +30,7 @@ _ID = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")  # compared b
 
 
 def _key(*names: str) -> list[sa.Column[int]]:
-    kinds = {"program": sa.Integer}
+    kinds = {"program": sa.Integer, "round": sa.Integer}
     return [
         sa.Column(name, kinds.get(name, sa.BigInteger), primary_key=True, autoincrement=False)
         for name in names
@@ -79,6 +80,20 @@ entries = sa.Table(
     sqlite_with_rowid=False,
 )
 
+# Rounds that were opened before anybody was decided on; ``closed`` is None while one is open.
+# Processes take numbers of applicants from ``reserved`` on, on PostgreSQL.
+rounds = sa.Table(
+    "rounds",
+    metadata,
+    *_key("program", "round"),
+    sa.Column("opened", sa.BigInteger, nullable=False),
+    sa.Column("closed", sa.BigInteger),
+    sa.Column("reserved", sa.BigInteger, nullable=False),
+    _reference("entries", "opened", "number"),
+    _reference("entries", "closed", "number"),
+    sqlite_with_rowid=False,
+)
+
 # Applicants, and the decisions on them. An erasure leaves the decision and the personal digest.
 people = sa.Table(
     "people",
@@ -88,6 +103,7 @@ people = sa.Table(
     sa.Column("numbers", sa.LargeBinary),
     sa.Column("texts", sa.Text),
     sa.Column("reasons", sa.LargeBinary),
+    sa.Column("person_key", sa.BigInteger),
     sa.Column("salt", _SALT),
     sa.Column("personal", _HASH, nullable=False),
     sa.Column("round", sa.Integer, nullable=False),
@@ -99,7 +115,6 @@ people = sa.Table(
     sa.Column("fold", sa.Integer),
     sa.Column("incumbent", sa.Boolean),
     sa.Column("barred", sa.Boolean),
-    sa.Column("same_person", sa.Integer),
     sa.ForeignKeyConstraint(["program"], ["programs.program"]),
     sa.UniqueConstraint("program", "application"),
     sqlite_with_rowid=False,
@@ -153,7 +168,7 @@ row_digests = sa.Table(
 
 # The columns that an erasure empties; it also empties the stored states in ``payloads``.
 PERSONAL = {
-    people: ("application", "numbers", "texts", "reasons", "salt"),
+    people: ("application", "numbers", "texts", "reasons", "person_key", "salt"),
     group_values: ("value", "salt"),
     payloads: ("content",),
 }

@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from itertools import chain
@@ -18,7 +18,13 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql
 
-from fairchance.errors import InputError, LedgerError, LedgerWarning, UnknownIdError
+from fairchance.errors import (
+    InputError,
+    LedgerError,
+    LedgerWarning,
+    RoundClosedError,
+    UnknownIdError,
+)
 from fairchance.ledger import database, schema
 from fairchance.ledger.base import (
     KINDS,
@@ -36,6 +42,7 @@ from fairchance.ledger.base import (
     OutcomeRows,
     OverrideRows,
     PeopleRows,
+    RecordedRows,
     Standing,
     check_name,
     check_text,
@@ -44,6 +51,7 @@ from fairchance.ledger.base import (
 from fairchance.ledger.chain import (
     NOTHING,
     Checkpoint,
+    Columns,
     RowDigests,
     StoredRows,
     content_hash,
@@ -51,7 +59,9 @@ from fairchance.ledger.chain import (
     entry_hash,
     personal_digests,
     salts,
+    split_digests,
 )
+from fairchance.ledger.inserts import RESERVE, SETTINGS, Inserter, insert_rows, number_rows
 from fairchance.people.ids import is_text
 
 __all__ = ["Reader", "SqlLedger", "Writer"]
@@ -63,22 +73,7 @@ _NONE = -1
 LONGEST_PAUSE = timedelta(days=5 * 366)  # between entries; a longer one is taken for a wrong clock
 _CLOCKS_DIFFER = timedelta(minutes=5)  # those of several machines that write
 
-# SQLite waits as long for other writers, by the timeout of its connections. A server may be set up
-# not to wait for its disk (synchronous_commit = off), and would lose answers if it is killed.
-_SETTINGS = sa.text("""
-    SELECT set_config('lock_timeout', :wait, true), set_config('synchronous_commit',
-        coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
-""")
-
-# The types of columns for PostgreSQL's binary COPY.
-_COPY_TYPES = {
-    sa.BigInteger: "int8",
-    sa.Integer: "int4",
-    sa.Text: "text",
-    sa.LargeBinary: "bytea",
-    sa.Boolean: "bool",
-    sa.Double: "float8",
-}
+_PART = 10_000  # applicants of a round that are read at once
 
 
 class SqlLedger:
@@ -108,6 +103,7 @@ class SqlLedger:
     def __init__(self, url: str, *, make: bool = False, check: bool = True) -> None:
         self.clock: Callable[[], datetime] = _now  # the time (in UTC) at which entries are written
         self.engine = database.connect(url, make=make)
+        self._inserter = Inserter(self.engine)
         self._is_checked = False
         if make:
             database.make_tables(self.engine)
@@ -117,6 +113,7 @@ class SqlLedger:
 
     def close(self) -> None:
         """Close open connections; the ledger may still be used, and then opens new ones."""
+        self._inserter.close()
         self.engine.dispose()
 
     def programs(self) -> list[str]:
@@ -175,6 +172,35 @@ class SqlLedger:
             number = self._number(connection, program, lock=True)
             yield Writer(connection, number, program, self.clock)
 
+    def record_in_round(self, program: str, opened: Entry, facts: Facts) -> list[bytes]:
+        """Add applicants with their decisions to an open round; return their receipts.
+
+        They are durable then. This waits for no other writer of the program, and appends no entry.
+
+        Parameters
+        ----------
+        program
+            The program's name.
+        opened
+            The entry that opened the round (``Reader.open_round``).
+        facts
+            The applicants and the decisions on them.
+
+        Raises
+        ------
+        RoundClosedError
+            If the round is open no more. Nothing was recorded.
+        KnownApplicationError
+            If one of the applications is recorded already (``Reader.recorded``). Nothing was
+            recorded.
+        """
+        rows = _rows_of_round(opened, facts)
+        if not self._is_checked:
+            with database.translating_errors(self.engine), self.engine.connect() as connection:
+                self._check(connection)
+        self._inserter.add(program, opened, rows)
+        return split_digests(digests_of(rows).decisions)
+
     def compact(self, *, lock: bool = True) -> bool:
         """Write the ledger's files anew, so that erased applicants are in none of them.
 
@@ -213,7 +239,7 @@ class SqlLedger:
             connection.begin() as transaction,
         ):
             if connection.dialect.name == "postgresql":
-                connection.execute(_SETTINGS, {"wait": f"{int(database.WAIT * 1000)}ms"})
+                connection.exec_driver_sql(SETTINGS)
             self._check(connection)
             yield connection
             with database.reporting_lost_commits(self.engine):
@@ -226,7 +252,9 @@ class SqlLedger:
 
     def _number(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
         named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
-        number = connection.execute(named.with_for_update() if lock else named).scalar()
+        # A weaker lock than for deleting, so that others may add applicants to an open round.
+        statement = named.with_for_update(key_share=True) if lock else named
+        number = connection.execute(statement).scalar()
         if number is None:
             known = ", ".join(map(repr, _program_names(connection)))
             raise LedgerError(
@@ -297,6 +325,63 @@ class Reader:
             before = entry.number
             yield entry
 
+    def open_round(self) -> Entry | None:
+        """Return the entry that opened the round that is open; None if none is."""
+        link, rounds = schema.entries.c, schema.rounds.c
+        newest = (
+            sa.select(*_ENTRY, rounds.closed)
+            .join_from(
+                schema.rounds,
+                schema.entries,
+                (link.program == rounds.program) & (link.number == rounds.opened),
+            )
+            .where(rounds.program == self._program)
+            .order_by(rounds.round.desc())
+            .limit(1)
+        )
+        row = self._connection.execute(newest).first()
+        return None if row is None or row.closed is not None else Entry(*row[:-1])
+
+    def recorded(self, applications: Sequence[str]) -> RecordedRows:
+        """Return what is recorded of applications, without those that are not known."""
+        names = [name for name in applications if is_text(name)]
+        with self._legible("the recorded applications"):
+            is_named = _is_one_of(self._connection, schema.people.c.application, names)
+            people = self._columns(schema.people, is_named)
+            has_value = _is_one_of(self._connection, schema.group_values.c.person, people["person"])
+            groups = self._columns(schema.group_values, has_value)
+            return RecordedRows(
+                _people(people, groups if groups["person"] else None),
+                _decisions(people),
+                np.array(people["round"], np.int64),
+                split_digests(digests_of(_only_people(people, groups)).decisions),
+            )
+
+    def parts(self, entry: Entry, size: int = _PART) -> Iterator[tuple[PeopleRows, DecisionRows]]:
+        """Yield the applicants of an entry in parts, in the order of their numbers.
+
+        Of the entry that opened a round these are the applicants until now, if it is still open.
+        """
+        with self._legible(f"the applicants of entry {entry.number}"):
+            for rows in self.stored_parts(entry, size):
+                groups = rows.group_values if entry.says["rows"]["groups"] else None
+                yield _people(rows.people, groups), _decisions(rows.people)
+
+    def stored_parts(self, entry: Entry, size: int = _PART) -> Iterator[StoredRows]:
+        """Yield the applicants of an entry as they are stored, in parts."""
+        people, person = entry.people_range, schema.people.c.person
+        start, is_open = people.start, entry.kind == "round"
+        if is_open and entry != self.open_round():
+            return
+        while is_open or start < people.stop:
+            some = person >= start if is_open else (person >= start) & (person < people.stop)
+            rows = self._columns(schema.people, some, size)
+            if not rows["person"]:
+                return
+            end = rows["person"][-1] + 1
+            yield _only_people(rows, self._people_columns(schema.group_values, start, end))
+            start = end
+
     def kept_states(self) -> set[int]:
         """Return the states whose content is kept: the last two, and the first after an erasure.
 
@@ -308,8 +393,8 @@ class Reader:
         states = [entry.number for entry in self.entries(since, kind="snapshot")]
         return {*states[-2:], *(states[:1] if erasure else ())}
 
-    def n_people(self) -> int:
-        """Return the number of applicants, including the history."""
+    def people_end(self) -> int:
+        """Return the number after that of the last applicant, of an open round too."""
         last = self._select(schema.people.c.person).order_by(schema.people.c.person.desc())
         person = self._connection.execute(last.limit(1)).scalar()
         return 0 if person is None else int(person) + 1
@@ -364,6 +449,12 @@ class Reader:
         row = self._connection.execute(stored.where(columns.entry == entry.number)).first()
         return (None, None) if row is None else (row.content, row.digest)
 
+    def persons(self, rows: range) -> Ints:
+        """Return the numbers of applicants in a range."""
+        person = schema.people.c.person
+        inside = self._select(person).where(person >= rows.start, person < rows.stop)
+        return np.array(self._fetch(inside.order_by(person))[0], np.int64)
+
     def erased_between(self, first: int, end: int) -> set[int]:
         """Return the applicants from a number to before another who are in an erasure entry."""
         link, erased = schema.entries.c, schema.erasures.c
@@ -374,13 +465,17 @@ class Reader:
 
     def uncovered(self) -> str | None:
         """Describe a stored row that belongs to no entry; None if there is none."""
-        _, _, n_people = self._end()
-        link = schema.entries.c
+        _, _, end = self._end()
+        link, people, opened = schema.entries.c, schema.people.c, self.open_round()
         number = self._first(self._select(link.number).where(link.number < 1))
         if number is not None:
             return f"entry {number!r} in table entries comes before the first"
+        in_round = self._select(people.person).where(people.person >= end)
         for table in (schema.people, schema.group_values):
-            outside = sa.or_(table.c.person < 0, table.c.person >= n_people)
+            outside = sa.or_(table.c.person < 0, table.c.person >= end)
+            if opened is not None:  # an entry will cover them when it is closed
+                of_round = in_round.where(people.round == opened.says["round"])
+                outside &= table.c.person.not_in(of_round)
             person = self._first(self._select(table.c.person).where(outside))
             if person is not None:
                 return f"person {person!r} in table {table.name} belongs to no entry"
@@ -395,7 +490,20 @@ class Reader:
             number = self._first(self._select(table.c.entry).where(table.c.entry.not_in(numbers)))
             if number is not None:
                 return f"a row of table {table.name} is of entry {number!r}, which does not exist"
-        return None
+        return self._other_round()
+
+    def _other_round(self) -> str | None:
+        """Describe a row of the table of rounds that differs from the entries."""
+        rounds = schema.rounds.c
+        closed = {entry.says.get("opened"): entry.number for entry in self.entries(kind="batch")}
+        made = {
+            entry.says["round"]: (entry.number, closed.get(entry.number))
+            for entry in self.entries(kind="round")
+        }
+        rows = self._connection.execute(self._select(rounds.round, rounds.opened, rounds.closed))
+        stored = {row[0]: (row[1], row[2]) for row in rows}
+        other = [one for one in stored | made if stored.get(one) != made.get(one)]
+        return f"round {other[0]!r} in table rounds differs from its entries" if other else None
 
     def standing(self, applications: Sequence[str]) -> Standing:
         """Return the status of applications, in their order."""
@@ -475,7 +583,7 @@ class Reader:
             rows = self._select(table.person, *columns).order_by(table.person, table.entry)
             rows = rows.where(table.person >= first, table.person < end)
             newest_of = {row[0]: tuple(row[1:]) for row in self._connection.execute(rows)}
-            return [newest_of.get(person) for person in range(first, end)]
+            return [newest_of.get(person) for person in people["person"]]
 
         with self._legible(f"the rows of applicants {first} to {end - 1}"):
             people = self._people_columns(schema.people, first, end)
@@ -541,9 +649,11 @@ class Reader:
     def _entry_columns(self, table: sa.Table, number: int) -> dict[str, Sequence[Any]]:
         return self._columns(table, table.c.entry == number)
 
-    def _columns(self, table: sa.Table, where: Any) -> dict[str, Sequence[Any]]:
+    def _columns(
+        self, table: sa.Table, where: Any, most: int | None = None
+    ) -> dict[str, Sequence[Any]]:
         columns = tuple(table.c)[1:]  # all but the program
-        rows = self._select(*columns).where(where).order_by(table.c.person)
+        rows = self._select(*columns).where(where).order_by(table.c.person).limit(most)
         names = [column.name for column in columns]
         return dict(zip(names, self._fetch(rows), strict=True))
 
@@ -614,6 +724,96 @@ class Writer(Reader):
         self._clock = clock
         self._last: tuple[int, bytes, int] | None = None  # what ``_end`` would return
 
+    def begin_round(
+        self,
+        round: int,
+        header: dict[str, Any],
+        facts: Facts,
+        *,
+        groups: bool,
+        by: str,
+        key: str | None = None,
+    ) -> Entry:
+        """Append the entry that opens a round, to which ``record_in_round`` adds applicants.
+
+        Parameters
+        ----------
+        round
+            Its number, which the header has too.
+        header, facts
+            What the entry says; it has no applicants.
+        groups
+            Whether the applicants will have group values.
+        by, key
+            As for ``append``.
+
+        Raises
+        ------
+        InputError
+            If a round is open.
+        """
+        opened = self.open_round()
+        if opened is not None:
+            raise InputError(f"round {opened.says['round']} is open; close it first.")
+        if facts.people is not None:
+            raise InputError("a round is opened without applicants; add them afterwards.")
+        places = _Places(self._next_person(), 0, self._next_person(), groups)
+        entry = self._append("round", header | {"round": round}, facts, by, key, places)
+        row = {"round": round, "opened": entry.number, "reserved": places.first}
+        self._connection.execute(schema.rounds.insert().values(program=self._program, **row))
+        return entry
+
+    def hold_round(self) -> Entry:
+        """Return the entry that opened the open round, to which nobody can add applicants now.
+
+        That lasts until the end of ``writing``; it raises ``LedgerError`` if no round is open.
+        """
+        opened = self.open_round()
+        if opened is None:
+            raise LedgerError(f"no round of program {self._name!r} is open; open one first.")
+        if self._connection.dialect.name == "postgresql":
+            lock = sa.func.pg_advisory_xact_lock(self._program, opened.says["round"])
+            self._connection.execute(sa.select(lock))
+        return opened
+
+    def close_round(self, header: dict[str, Any], *, by: str, key: str | None = None) -> Entry:
+        """Append the entry of kind ``batch`` that covers all applicants of the open round."""
+        opened = self.hold_round()
+        n, end, digests = 0, opened.people_range.start, []
+        for rows in self.stored_parts(opened):
+            n, end = n + len(rows.people["person"]), rows.people["person"][-1] + 1
+            digests.append(digests_of(rows).decisions or b"")
+        places = _Places(opened.people_range.start, n, end, opened.says["rows"]["groups"])
+        header = header | {"round": opened.says["round"], "opened": opened.number}
+        made = RowDigests(b"".join(digests) or None)
+        entry = self._append("batch", header, Facts(), by, key, places, made)
+        rounds = schema.rounds.c
+        closed = sa.update(schema.rounds).where(
+            rounds.program == self._program, rounds.opened == opened.number
+        )
+        self._connection.execute(closed.values(closed=entry.number))
+        return entry
+
+    def record_in_round(self, opened: Entry, facts: Facts) -> list[bytes]:
+        """Add applicants to the open round together with entries; return their receipts."""
+        if opened != self.open_round():
+            raise RoundClosedError(f"round {opened.says['round']} is closed; use another one.")
+        rows = _rows_of_round(opened, facts)
+        first = opened.people_range.start
+        if self._connection.dialect.name == "sqlite":
+            first = max(first, self.people_end())
+        else:
+            first = self._reserve(opened, len(rows.people["person"]))
+        number_rows(rows, first)
+        self._insert_people(rows)
+        return split_digests(digests_of(rows).decisions)
+
+    def _reserve(self, opened: Entry, n: int) -> int:
+        """Return the first of n numbers of applicants, taken without making others wait."""
+        with self._connection.engine.connect() as connection, connection.begin():
+            values = (n, self._program, opened.number)
+            return int(connection.exec_driver_sql(RESERVE, values).scalar_one()) - n
+
     def append(
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
     ) -> Entry:
@@ -625,25 +825,42 @@ class Writer(Reader):
             If the key or an application exists already, or if an outcome is for an applicant who
             is not accepted, or who has one already (or none yet, for a correction).
         """
+        first, n = self._next_person(), 0 if facts.people is None else len(facts.people)
+        if n and self.open_round() is not None:
+            raise InputError("a round is open, and only it adds applicants; close it first.")
+        has_groups = facts.people is not None and facts.people.groups is not None
+        return self._append(kind, header, facts, by, key, _Places(first, n, first + n, has_groups))
+
+    def _next_person(self) -> int:
+        return (self._last or self._end())[2]
+
+    def _append(
+        self,
+        kind: str,
+        header: dict[str, Any],
+        facts: Facts,
+        by: str,
+        key: str | None,
+        places: _Places,
+        covered: RowDigests | None = None,
+    ) -> Entry:
+        """Append an entry; ``covered`` are digests of rows that are stored already."""
         self._newest_rows = None
-        last, previous, first = self._last or self._end()
+        last, previous, _ = self._last or self._end()
         number = last + 1
         self._check_entry(kind, key, by, facts)
         key = f"#{number}" if key is None else key
         if facts.outcomes is not None and kind != "history":
             self._check_outcomes(kind, facts.outcomes)
-        n = 0 if facts.people is None else len(facts.people)
-        has_groups = facts.people is not None and facts.people.groups is not None
-        rows = _rows_to_store(first, _in_order(facts))
-        self._insert_people(first, rows)
-        digests = digests_of(rows)
+        rows = _rows_to_store(places.first, _in_order(facts))
+        self._insert_people(rows)
+        digests = digests_of(rows) if covered is None else covered
         payload = None if facts.payload is None else sha256(facts.payload).digest()
         content = content_hash(digests, payload)
         at = self._clock().isoformat(timespec="microseconds")
         if self._last is None and last:
             self._check_clock(at)
-        places = {"first": first, "n": n, "groups": has_groups}
-        line = (kind, key, at, by, to_json(header | {"rows": places}))
+        line = (kind, key, at, by, to_json(header | {"rows": vars(places)}))
         if len(line[-1]) > LONGEST_JSON:
             raise InputError(
                 f"an entry's header has at most {LONGEST_JSON:,} characters, got "
@@ -670,7 +887,7 @@ class Writer(Reader):
             self._erase(facts.erased)
         if kind == "snapshot":
             self._drop_states(self.kept_states())
-        self._last = number, own_hash, first + n
+        self._last = number, own_hash, places.end
         return entry
 
     def _check_clock(self, at: str) -> None:
@@ -725,7 +942,7 @@ class Writer(Reader):
             has = "no outcome to correct" if kind == "correction" else "an outcome already"
             raise InputError(f"applicant number {standing.persons[wrong[0]]} has {has}.")
 
-    def _insert_people(self, first: int, rows: StoredRows) -> None:
+    def _insert_people(self, rows: StoredRows) -> None:
         driver: Any = self._connection.dialect
         names = rows.people["application"]
         try:
@@ -738,39 +955,26 @@ class Writer(Reader):
             name = _first_duplicate(names)
             where = "twice in this batch"
             if name is None:
-                name, where = self._first_known(names, first), "in the ledger already"
+                name, where = (
+                    self._first_known(names, rows.people["person"]),
+                    "in the ledger already",
+                )
             who = "an applicant of this batch" if name is None else f"the application {name!r}"
             raise InputError(
                 f"{who} is {where}; an applicant who applies again needs a new id."
             ) from error
 
-    def _first_known(self, names: Sequence[str], first: int) -> str | None:
-        """Return the first of the names that an earlier applicant has."""
+    def _first_known(self, names: Sequence[str], persons: Sequence[int]) -> str | None:
+        """Return the first of the names of new applicants that a recorded one has."""
         columns = schema.people.c
-        before = self._select(columns.application).where(columns.person < first)
+        ours = columns.person.between(persons[0], persons[-1])  # SQLite may have inserted some
+        before = self._select(columns.application).where(~ours)
         known = {*self._where_in(before, columns.application, names)[0]}
         return next((name for name in names if name in known), None)
 
     def _insert(self, table: sa.Table, columns: Mapping[str, Sequence[Any]]) -> None:
         """Insert rows in bulk, past SQLAlchemy."""
-        n = len(columns["person"])
-        if not n:
-            return
-        columns = {"program": [self._program] * n, **columns}
-        rows = zip(*columns.values(), strict=True)
-        into = f"{table.name} ({', '.join(columns)})"
-        driver: Any = self._connection.connection.driver_connection
-        if self._connection.dialect.name == "sqlite":
-            marks = ", ".join("?" * len(columns))
-            driver.executemany(f"INSERT INTO {into} VALUES ({marks})", rows)
-            return
-        with (
-            driver.cursor() as cursor,
-            cursor.copy(f"COPY {into} FROM STDIN (FORMAT BINARY)") as copy,
-        ):
-            copy.set_types([_COPY_TYPES[type(table.c[name].type)] for name in columns])
-            for row in rows:
-                copy.write_row(row)
+        insert_rows(self._connection.connection.driver_connection, table, self._program, columns)
 
     def _erase(self, persons: Ints) -> None:
         for table in (schema.people, schema.group_values):
@@ -907,6 +1111,39 @@ def _head_counts(counts: dict[_Key, int]) -> HeadCounts:
     )
 
 
+@dataclass(frozen=True)
+class _Places:
+    """Where the applicants of an entry are: ``n`` numbers from ``first`` to before ``end``."""
+
+    first: int
+    n: int
+    end: int
+    groups: bool
+
+
+def _rows_of_round(opened: Entry, facts: Facts) -> StoredRows:
+    """Return the rows of applicants to be added to a round; they have no numbers yet."""
+    people, decided = facts.people, facts.decisions
+    if people is None or decided is None or not len(people):
+        raise InputError("a round takes applicants with the decisions on them; give both.")
+    others = (facts.outcomes, facts.overrides, facts.erased, facts.payload)
+    if any(part is not None for part in others):
+        raise InputError("a round takes only applicants and decisions; append an entry.")
+    _check_lengths(facts)
+    round, has_groups = opened.says["round"], opened.says["rows"]["groups"]
+    if decided.round != round or (people.groups is not None) != has_groups:
+        raise InputError(
+            f"round {round} takes its own decisions {'with' if has_groups else 'without'} groups, "
+            f"got round {decided.round}."
+        )
+    return _rows_to_store(0, facts)
+
+
+def _only_people(people: Columns, group_values: Columns) -> StoredRows:
+    nothing = dict.fromkeys(("person", "state", "accepted", "reason"), ())
+    return StoredRows(people, group_values, nothing, nothing, nothing)
+
+
 def _rows_to_store(first: int, facts: Facts) -> StoredRows:
     """Return the rows of an entry as a database keeps them, with new salts."""
     outcomes, overrides, erased = facts.outcomes, facts.overrides, facts.erased
@@ -947,12 +1184,13 @@ def _people_to_store(first: int, facts: Facts) -> tuple[dict[str, Any], dict[str
         "numbers": people.numbers,
         "texts": people.texts,
         "reasons": nothing if people.reasons is None else people.reasons,
+        "person_key": nothing if people.person_keys is None else list(people.person_keys),
         "salt": salts(n),
     }
     groups: dict[str, Any] = {"person": [], "value": [], "salt": []}
     if people.groups is not None:
         check_text("a group value", [*set(people.groups)])
-        groups = {"person": persons, "value": people.groups, "salt": salts(n)}
+        groups = {"person": [*persons], "value": people.groups, "salt": salts(n)}
     decision = {
         "personal": personal_digests(own, groups),
         "round": [int(decided.round)] * n,
@@ -964,7 +1202,6 @@ def _people_to_store(first: int, facts: Facts) -> tuple[dict[str, Any], dict[str
         "fold": nothing if decided.fold is None else decided.fold.tolist(),
         "incumbent": nothing if decided.incumbent is None else decided.incumbent.tolist(),
         "barred": nothing if decided.barred is None else decided.barred.tolist(),
-        "same_person": nothing if decided.same_person is None else decided.same_person.tolist(),
     }
     return own | decision, groups
 
@@ -977,6 +1214,8 @@ def _people(people: Mapping[str, Sequence[Any]], groups: Mapping[str, Any] | Non
     _check_lists("an applicant's texts", people["texts"])
     if groups is not None:
         _check_lists("a group value", set(groups["value"]))
+    _check_type("a person's key", int, people["person_key"])
+    has_keys = any(key is not None for key in people["person_key"])
     has_reasons = any(reasons is not None for reasons in people["reasons"])
     return PeopleRows(
         people["application"],
@@ -984,6 +1223,8 @@ def _people(people: Mapping[str, Sequence[Any]], groups: Mapping[str, Any] | Non
         people["texts"],
         None if groups is None else groups["value"],
         people["reasons"] if has_reasons else None,
+        people["person_key"] if has_keys else None,
+        np.array(people["person"], np.int64),
     )
 
 
@@ -1000,7 +1241,6 @@ def _decisions(people: Mapping[str, Sequence[Any]]) -> DecisionRows:
         _numbers_or_none(people["fold"]),
         _flags_or_none(people["incumbent"]),
         _flags_or_none(people["barred"]),
-        _numbers_or_none(people["same_person"]),
     )
 
 

@@ -649,7 +649,7 @@ def summary_of(
     decided = counts.round > 0
     about = settings.says.get("about", {})
     erased, on_hold = _erased(reader), held(reader)
-    over = Deadlines.of(reader, retention_months(about)).over(reader.believed(now))
+    over = Deadlines.of(reader, retention_months(about)).over(reader, reader.believed(now))
     erased_pending = partial(_erased_pending, reader, erased)
     summary = Summary(
         program=program,
@@ -904,16 +904,18 @@ def _round(
 def _erased_pending(reader: Reader, erased: Ints, entry: Entry) -> int:
     """Return how many accepted applicants of a round were erased before their outcome came."""
     rows = entry.says["rows"]
-    erased = erased[(erased >= rows["first"]) & (erased < rows["first"] + rows["n"])]
+    erased = erased[(erased >= rows["first"]) & (erased < rows["end"])]
     if not erased.size:
         return 0
-    first = int(erased.min())
-    listed = reader.listed(first, int(erased.max()) + 1)
+    listed = reader.listed(int(erased.min()), int(erased.max()) + 1)
     pending = [
         override is None and outcome is None
         for override, outcome in zip(listed.overrides, listed.outcomes, strict=True)
     ]
-    return int((listed.decisions.accepted & np.array(pending))[erased - first].sum())
+    persons = listed.people.persons
+    assert persons is not None
+    gone = np.isin(persons, erased)
+    return int((listed.decisions.accepted & np.array(pending) & gone).sum())
 
 
 def _groups(counts: _Counts, names: list[str] | None) -> Iterator[GroupSummary]:
@@ -1073,10 +1075,7 @@ def _until(reader: Reader, kind: str, number: int) -> Iterator[Entry]:
 def _reasons(reader: Reader, batches: Iterable[Entry]) -> Iterator[list[bytes]]:
     """Yield the stored reasons of rejected applicants, in parts."""
     for entry in batches:
-        rows = entry.says["rows"]
-        end = rows["first"] + rows["n"]
-        for first in range(rows["first"], end, _PART):
-            people = reader.listed(first, min(end, first + _PART)).people
+        for people, _ in reader.parts(entry, _PART):
             yield [reasons for reasons in people.reasons or () if reasons is not None]
 
 

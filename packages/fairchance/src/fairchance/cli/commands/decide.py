@@ -392,10 +392,11 @@ def _maybe_erased(
         return none
     parts = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]
     erased = np.sort(np.concatenate([part for part in parts if part is not None] or [known[:0]]))
-    batches = (entry for kind in ("history", "batch") for entry in reader.entries(kind=kind))
+    kinds = ("history", "batch", "import")
+    batches = (entry for kind in kinds for entry in reader.entries(kind=kind))
     for entry in batches if erased.size else ():
         rows = entry.says["rows"]
-        ends = rows["first"], rows["first"] + rows["n"]
+        ends = rows["first"], rows["end"]
         n_known, n_erased = (
             np.diff(np.searchsorted(part, ends)).item() for part in (known, erased)
         )
@@ -424,8 +425,7 @@ def _decided_elsewhere(standing: Standing, recorded: Entry | None) -> NDArray[np
     known = standing.persons >= 0
     if recorded is not None:
         rows = recorded.says["rows"]
-        end = rows["first"] + rows["n"]
-        known &= (standing.persons < rows["first"]) | (standing.persons >= end)
+        known &= (standing.persons < rows["first"]) | (standing.persons >= rows["end"])
     return known
 
 

@@ -81,7 +81,7 @@ def decision_tables(
     yield view.empty()
     for entry in reader.entries(kind="batch"):
         rows = entry.says["rows"]
-        first, end = rows["first"], rows["first"] + rows["n"]
+        first, end = rows["first"], rows["end"]
         for start in range(first, end, _ROWS):
             some = min(start + _ROWS, end)
             with_groups = view.groups is not None and rows["groups"]
@@ -238,9 +238,9 @@ def _feature_names(reader: Reader, shape: Shape) -> list[str]:
     columns = shape.columns
     if columns.names is not None:
         return list(columns.names)
-    n = reader.n_people()
-    for start in range(0, n, _ROWS):
-        numbers = reader.listed(start, min(start + _ROWS, n)).people.numbers
+    end = reader.people_end()
+    for start in range(0, end, _ROWS):
+        numbers = reader.listed(start, min(start + _ROWS, end)).people.numbers
         for row in numbers:
             if row is not None:
                 width = len(row) // np.dtype(columns.dtype).itemsize
@@ -251,9 +251,9 @@ def _feature_names(reader: Reader, shape: Shape) -> list[str]:
 def _group_names(reader: Reader, shape: Shape) -> list[str]:
     if shape.group_names is not None:
         return list(shape.group_names)
-    n = reader.n_people()
-    for start in range(0, n, _ROWS):
-        for text in reader.listed(start, min(start + _ROWS, n), groups=True).people.groups or ():
+    end = reader.people_end()
+    for start in range(0, end, _ROWS):
+        for text in reader.listed(start, min(start + _ROWS, end), groups=True).people.groups or ():
             if text is not None:
                 width = len(json.loads(text))
                 return ["group"] if width == 1 else [f"group {at + 1}" for at in range(width)]

@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 
+from fairchance.ledger import schema
 from fairchance.ledger.base import Entry
 from fairchance.ledger.chain import (
-    NOTHING,
     RowDigests,
     StoredRows,
     content_hash,
     digests_of,
     entry_hash,
     personal_digests,
+    split_digests,
 )
 from fairchance.ledger.sql import Reader
 from fairchance.words import first_of
 
 __all__ = ["entry_problem"]
 
-_SIZE = len(NOTHING)
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 100
 
@@ -58,7 +58,7 @@ def entry_problem(reader: Reader, entry: Entry, previous: bytes) -> str | None:
     return (
         _digest_problem(entry, digests, made, payload, payload_digest)
         or _payload_problem(reader, entry, payload, payload_digest)
-        or _people_problem(reader, entry, rows, digests, made)
+        or _people_problem(reader, rows, digests, made)
         or next(_other_problems(reader, rows, digests, made), None)
     )
 
@@ -99,7 +99,11 @@ def _changed_tables(stored: RowDigests, made: RowDigests, payload: Any) -> str:
 
 def _missing_people(entry: Entry, rows: StoredRows) -> str | None:
     """Return which applicant of an entry is missing, or has no group value."""
-    expected = list(entry.people_range)
+    expected, n = list(entry.people_range), entry.says["rows"]["n"]
+    if len(expected) != n:  # numbers are missing since the round was open
+        expected = list(rows.people["person"])
+        if len(expected) != n:
+            return f"it has {len(expected)} rows of people instead of {n}"
     has_groups = entry.says["rows"]["groups"]
     for table, persons, wanted in (
         ("people", rows.people["person"], expected),
@@ -127,16 +131,16 @@ def _payload_problem(
 
 
 def _people_problem(
-    reader: Reader, entry: Entry, rows: StoredRows, digests: RowDigests, made: RowDigests
+    reader: Reader, rows: StoredRows, digests: RowDigests, made: RowDigests
 ) -> str | None:
     """Return whose personal data or decision were changed."""
     people, groups = rows.people, rows.group_values
-    persons = entry.people_range
+    persons = people["person"]
     if not persons:
         return None
-    erased = reader.erased_between(persons.start, persons.stop)
+    erased = reader.erased_between(persons[0], persons[-1] + 1)
     personal = personal_digests(people, groups)
-    private = [people[name] for name in ("application", "numbers", "texts", "reasons", "salt")]
+    private = [people[name] for name in schema.PERSONAL[schema.people]]
     private += [groups[name] for name in ("value", "salt") if groups["person"]]
     changed = []
     for row, values in enumerate(zip(*private, strict=True)):
@@ -170,7 +174,7 @@ def _other_problems(
 ) -> Iterator[str]:
     """Yield which outcome, override or erasure was changed, added or removed."""
     for table in ("outcomes", "overrides", "erasures"):
-        before, after = _split(getattr(digests, table)), _split(getattr(made, table))
+        before, after = split_digests(getattr(digests, table)), split_digests(getattr(made, table))
         if before == after:
             continue
         persons = getattr(rows, table)["person"]
@@ -186,13 +190,8 @@ def _other_problems(
 
 
 def _other_rows(stored: bytes | None, made: bytes | None) -> list[int]:
-    pairs = zip_longest(_split(stored), _split(made))
+    pairs = zip_longest(split_digests(stored), split_digests(made))
     return [row for row, (before, after) in enumerate(pairs) if before != after]
-
-
-def _split(digests: bytes | None) -> list[bytes]:
-    joined = digests or b""
-    return [joined[at : at + _SIZE] for at in range(0, len(joined), _SIZE)]
 
 
 def _more(persons: Iterable[int]) -> str:

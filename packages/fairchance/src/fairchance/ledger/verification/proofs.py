@@ -177,10 +177,9 @@ class ByPolicies(Proof):
             return
         rows = people if is_whole else with_placeholders(people, erased)
         X, groups, ids = shape.people(rows)
-        by_lender = lender_options(recorded, says["ramp"])
+        by_lender = lender_options(recorded, says["ramp"], rows)
         # A person's further applications have the answer of the first, which may be erased.
-        unsure = _in_doubt(recorded.same_person, erased, getattr(replayer, "per_person", 1))
-        known = ~(erased | unsure)
+        known = ~erased & (is_whole or people.person_keys is None)
         drawn = known & (recorded.exploit if replayer.draws_together and not is_whole else True)
 
         def difference(decided: Decisions) -> tuple[int, str] | None:
@@ -358,7 +357,7 @@ class ByLearning(Proof):
         def by_other_groups(rows: PeopleRows) -> tuple[int, str] | None:
             X, groups, ids = shape.people(rows)
             twin: Any = copy.deepcopy(before)
-            by_lender = lender_options(recorded, entry.says["ramp"])
+            by_lender = lender_options(recorded, entry.says["ramp"], people)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LearningWarning)
                 decided = twin.decide(
@@ -393,15 +392,6 @@ def _first_other_part(learned: PolicyFact, entry: Entry, payload: bytes | None) 
     if payload is None:
         return "its payload"
     return first_other_content(learned.payload(), payload, CLOSE)
-
-
-def _in_doubt(same_person: Any, erased: Bools, most: int) -> Bools:
-    """Return which applicants are of a person with too many applications, some of them erased."""
-    if same_person is None or not erased.any():
-        return np.zeros_like(erased)
-    n = np.bincount(same_person, minlength=erased.size)
-    gone = np.bincount(same_person[erased], minlength=erased.size)
-    return np.asarray(((n > most) & (gone > 0))[same_person])
 
 
 def _close(decided: Decisions) -> float:
@@ -495,4 +485,6 @@ def with_placeholders(people: PeopleRows, erased: Bools) -> PeopleRows:
         filled(people.texts),
         None if people.groups is None else filled(people.groups),
         people.reasons,
+        None if people.person_keys is None else filled(people.person_keys),
+        people.persons,
     )

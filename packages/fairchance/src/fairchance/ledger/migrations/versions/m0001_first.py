@@ -15,7 +15,7 @@ _SALT = sa.LargeBinary(16)
 
 
 def _key(*names: str) -> list[sa.Column[int]]:
-    kinds = {"program": sa.Integer}
+    kinds = {"program": sa.Integer, "round": sa.Integer}
     return [
         sa.Column(
             name,
@@ -64,6 +64,16 @@ def upgrade() -> None:
         sa.UniqueConstraint("program", "kind", "key"),
         sqlite_with_rowid=False,
     )
+    op.create_table(
+        "rounds",
+        *_key("program", "round"),
+        sa.Column("opened", sa.BigInteger, nullable=False),
+        sa.Column("closed", sa.BigInteger),
+        sa.Column("reserved", sa.BigInteger, nullable=False),
+        _reference("entries", "opened", "number"),
+        _reference("entries", "closed", "number"),
+        sqlite_with_rowid=False,
+    )
     bytewise = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
     op.create_table(
         "people",
@@ -72,6 +82,7 @@ def upgrade() -> None:
         sa.Column("numbers", sa.LargeBinary),
         sa.Column("texts", sa.Text),
         sa.Column("reasons", sa.LargeBinary),
+        sa.Column("person_key", sa.BigInteger),
         sa.Column("salt", _SALT),
         sa.Column("personal", _HASH, nullable=False),
         sa.Column("round", sa.Integer, nullable=False),
@@ -83,7 +94,6 @@ def upgrade() -> None:
         sa.Column("fold", sa.Integer),
         sa.Column("incumbent", sa.Boolean),
         sa.Column("barred", sa.Boolean),
-        sa.Column("same_person", sa.Integer),
         sa.ForeignKeyConstraint(["program"], ["programs.program"]),
         sa.UniqueConstraint("program", "application"),
         sqlite_with_rowid=False,
