@@ -468,7 +468,8 @@ class CertifiedClassifier(DecidingClassifier):
                 "evidence='history' needs every applicant of its time, the rejected too, and this "
                 "history has no rejected ones; add them, or use evidence='rounds'."
             )
-        self._people = PeopleStore(n_engines, {"p": 0.0, "p_sum": 0.0, "incumbent": False})
+        columns = {"p": 0.0, "incumbent": False, "bits": np.uint64(0)}
+        self._people = PeopleStore(n_engines, columns)
         self._people.record_history(history.bits, history.accepted)
         # An empty batch gives the store an empty table of features with the right columns.
         no_bits, none_accepted = np.empty(0, np.uint64), np.empty(0, np.bool_)
@@ -737,7 +738,7 @@ class CertifiedClassifier(DecidingClassifier):
             X=batch.X,
             group=batch.for_fit().group,
             part=part,
-            columns={"p": p, "incumbent": decided_by_lender},
+            columns={"p": p, "incumbent": decided_by_lender, "bits": batch.bits},
             sort=False,
         )
         self._rounds += records

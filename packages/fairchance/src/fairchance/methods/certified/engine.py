@@ -6,7 +6,6 @@ features, logged probabilities and outcomes of accepted applicants; ids serve on
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -43,6 +42,7 @@ from fairchance.methods.certified.pilot import (
     BesidePilot,
     Pilot,
     RungEstimates,
+    Sample,
     allowed_bad,
     expected_bad,
     found_bad,
@@ -478,10 +478,14 @@ class Engine:
     rules
         The promise.
     rows
-        Our own accepted applicants, with the columns ``p`` (logged probability) and ``p_sum``
-        (Σ n_i·p_i over settled rounds i; 0 until the applicant's own round is settled).
+        Our own accepted applicants, with the columns ``p`` (logged probability), ``incumbent`` (the
+        lender's own decision) and ``bits`` (of ids).
     n_groups
         Number of groups.
+    sample
+        Those of them that estimates rest on: a part of the rows of settled rounds.
+    tally
+        For each round, from 0 on, how many were accepted, are pending, and have a known outcome.
     stage
         The tests since certificates were last dropped.
     generation
@@ -489,7 +493,8 @@ class Engine:
     waiting
         Rounds that are not in the tests yet, in their order.
     settled
-        Rounds that are in the tests and count in estimates, in their order.
+        Rounds that are in the tests and count in estimates, in their order; older ones with the
+        same policy are one entry.
     settled_round
         The last round in the tests; missing outcomes of rounds up to it count as bad.
     settled_after
@@ -515,6 +520,8 @@ class Engine:
     rules: Rules
     rows: ApplicantRows
     n_groups: int
+    sample: Sample = field(default_factory=Sample)
+    tally: NDArray[np.int64] = field(default_factory=lambda: np.zeros((1, 3), np.int64))
     stage: Stage = field(default_factory=Stage)
     generation: Generation = field(default_factory=Generation)
     waiting: list[WaitingRound] = field(default_factory=list)
@@ -529,6 +536,10 @@ class Engine:
     handed_over: bool = True
     delay: int = 0
     past_worth: float = float("nan")
+    _estimates: RungEstimates | None = None  # until something that they rest on changes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_estimates"}
 
     @property
     def ladders(self) -> list[Ladder]:
@@ -540,39 +551,67 @@ class Engine:
         """Accepted applicants that the tests rest on: the oldest ladder saw them all."""
         return max((ladder.n_tested for ladder in self.ladders), default=0)
 
-    def known_rows(self) -> NDArray[np.intp]:
-        """Return the rows whose outcome is known and counts."""
-        recent = self.rows["round"] >= self.first_round
-        return np.flatnonzero((self.rows["outcome"] >= 0) & recent)
+    @property
+    def n_known(self) -> int:
+        """Number of outcomes that are known and count."""
+        return int(self.tally[self.first_round :, 2].sum())
 
-    def learnable_rows(self) -> NDArray[np.intp]:
-        """Return the known rows of rounds that are complete, or old enough to be in the tests.
+    def _learnable_rounds(self) -> NDArray[np.bool_]:
+        """Return for each round, from 0 on, whether rankings may learn from it.
 
-        If bad outcomes arrive sooner than good ones, a ranking that learned from all known ones
-        would learn that the newest applicants are bad.
+        Those are rounds that are complete, or old enough to be in the tests. If bad outcomes arrive
+        sooner than good ones, a ranking that learned from all known ones would learn that the
+        newest applicants are bad.
         """
-        rows, rounds = self.known_rows(), self.rows["round"]
-        pending = np.bincount(rounds[self.rows["outcome"] == PENDING], minlength=self.n_rounds + 1)
-        complete = pending <= _FEW_PENDING * np.bincount(rounds, minlength=self.n_rounds + 1)
+        accepted, pending, _ = self.tally.T
+        complete = pending <= _FEW_PENDING * accepted
         if self.rules.maturity:
             complete[: max(0, self.n_rounds - self.rules.maturity + 1)] = True
-        return np.asarray(rows[complete[rounds[rows]]])
+        complete[: self.first_round] = False
+        return np.asarray(complete)
+
+    @property
+    def n_learnable(self) -> int:
+        """Number of outcomes that a ranking may learn from."""
+        return int(self.tally[self._learnable_rounds(), 2].sum())
+
+    def learnable_rows(self) -> NDArray[np.intp]:
+        """Return the rows that a ranking may learn from."""
+        learnable = self._learnable_rounds()[self.rows["round"]]
+        return np.flatnonzero((self.rows["outcome"] >= 0) & learnable)
+
+    def _count(self, first: int, last: int) -> None:
+        """Count the outcomes of some rounds again, after rows or outcomes have changed."""
+        rounds = self.rows["round"]
+        rows = slice(np.searchsorted(rounds, first), np.searchsorted(rounds, last, side="right"))
+        number, outcome = rounds[rows] - first, self.rows["outcome"][rows]
+        for kind, some in enumerate((slice(None), outcome == PENDING, outcome >= 0)):
+            counts = np.bincount(number[some], minlength=last - first + 1)
+            self.tally[first : last + 1, kind] = counts
+        self._estimates = None
 
     @property
     def estimates(self) -> RungEstimates:
         """Estimates from the rounds that are in the tests."""
-        rounds = self.rows["round"]
-        in_tests = (rounds >= self.first_round) & (rounds <= self.settled_round)
-        in_tests &= self.rows["p_sum"] > 0  # 0 if a person's first application was accepted only
-        policies = [settled.policy for settled in self.settled]
+        if self._estimates is None:
+            self._estimates = self._estimate()
+        return self._estimates
+
+    def _estimate(self) -> RungEstimates:
+        sample, policies = self.sample, [settled.policy for settled in self.settled]
+        columns = {name: self.rows[name][sample.row] for name in ("round", "outcome", "p")}
+        # p_sum is 0 if a person's first application was accepted only.
+        counts = (sample.p_sum > 0) & (columns["outcome"] != NOT_TAKEN)
+        n = self._n_settled() - int(np.searchsorted(self.rows["round"], self.first_round))
         return RungEstimates(
-            self.rows,
-            np.flatnonzero(in_tests & (self.rows["outcome"] != NOT_TAKEN)),
+            {**columns, "p_sum": sample.p_sum},
+            np.flatnonzero(counts),
             self.settled_round,
             n_people=sum(settled.n_people for settled in self.settled),
             widest=max((settled.share for settled in self.settled), default=0.0),
             noise=self.rules.noise,
             explored=max((p.pilot_share or 0.0 for p in policies if p.ladder.union), default=0.0),
+            each=n / max(1, sample.row.size),
         )
 
     # Freezing.
@@ -626,7 +665,7 @@ class Engine:
         if k >= len(freezes):
             return False
         first, outcomes = freezes[k]
-        known = self.learnable_rows().size
+        known = self.n_learnable
         began = max(self.stage.began, self.generation.began)
         if t - began + 1 < first or known < outcomes:
             return False
@@ -703,7 +742,7 @@ class Engine:
         kinds[0].outlook = outlook_of(kinds[0], self.largest_batch, rules.noise)
         for ladder in kinds:
             self._begin_tests(ladder, growth)
-        stage.freezes.append((t, self.learnable_rows().size))
+        stage.freezes.append((t, self.n_learnable))
 
     def _expected_growth(
         self,
@@ -757,13 +796,16 @@ class Engine:
         stage.ladder_rows.append(ladder_rows)
 
     def _own_positions(self, ladder: Ladder) -> Positions:
-        """Return the positions of our own accepted applicants of rounds in the tests."""
+        """Return the positions of our own accepted applicants in the sample."""
         for known in self.stage.ladder_rows:  # both kinds of ladder share a ranking
             if known.ladder.ranking is ladder.ranking:
                 return known.at
-        n = self._n_settled()
-        at = ladder.locate(self.rows.X[:n], self.rows["group"][:n])
-        return at.beside(self.rows["incumbent"][:n], None)
+        return self._located(ladder, self.sample.row)
+
+    def _located(self, ladder: Ladder, rows: Any) -> Positions:
+        """Return the positions of some rows of the store on a ladder."""
+        at = ladder.locate(self.rows.X[rows], self.rows["group"][rows])
+        return at.beside(self.rows["incumbent"][rows], None)
 
     def add_history(
         self,
@@ -1102,6 +1144,8 @@ class Engine:
         waiting.rows = rows
         self.waiting.append(waiting)
         self.n_rounds += 1
+        self.tally = np.vstack([self.tally, [[0, 0, 0]]])
+        self._count(self.n_rounds, self.n_rounds)
         policy = waiting.policy
         pilot = stage.beside if policy.ladder.union else stage.pilot
         if pilot is not None and policy.pilot_share is not None:
@@ -1125,8 +1169,11 @@ class Engine:
 
         ``moved`` is the new row of each old row, −1 for the deleted.
         """
-        for ladder_rows in self.stage.ladder_rows:
-            ladder_rows.keep(moved[: ladder_rows.at.rank.size] >= 0)
+        self._keep(moved[self.sample.row] >= 0)
+        self.sample.row = moved[self.sample.row]
+        for one in self.stage.ladder_rows:
+            one.counts.forget(moved)
+        self._count(0, self.n_rounds)
         for waiting in self.waiting:
             here = waiting.rows >= 0
             waiting.rows[here] = moved[waiting.rows[here]]
@@ -1169,8 +1216,8 @@ class Engine:
 
     def _settle(self, waiting: WaitingRound) -> None:
         """Let a round count in estimates: its applicants, and its policy in all weights."""
-        rows = slice(self._n_settled(), self._n_settled(waiting.number))
-        X, group, here = self.rows.X[rows], self.rows["group"][rows], waiting.rows >= 0
+        first, end = self._n_settled(), self._n_settled(waiting.number)
+        rows, here, stage = np.arange(first, end), waiting.rows >= 0, self.stage
         taken = np.flatnonzero(waiting.accepted)[here]
         # Further applications of a person have no position in tests, but are outcomes like others.
         further = waiting.barred is not None and waiting.barred[taken].any()
@@ -1179,40 +1226,53 @@ class Engine:
             for bet in waiting.bets
             if bet.positions is not None and not further
         }
-        for ladder in [*self.ladders, *(settled.policy.ladder for settled in self.settled)]:
-            if id(ladder) not in located:  # frozen later, dropped by a restart, or without a bet
-                at = ladder.locate(X, group)
-                located[id(ladder)] = at.beside(self.rows["incumbent"][rows], None)
-        earlier = self._p_sum(located, group.size)
+        for ladder in self.ladders:
+            if id(ladder) not in located:  # frozen later, or without a bet
+                located[id(ladder)] = self._located(ladder, slice(first, end))
+        bits = self.rows["bits"][first:end]
+        chosen = self.sample.chosen(bits)
+        in_sample = {number: at[chosen] for number, at in located.items()}
+        p_sum = self._p_sum(in_sample, first + chosen)  # a strategy may fail, so changes come after
+        for one in stage.ladder_rows:
+            if waiting.number >= one.ladder.frozen:
+                strata = one.strata(located[id(one.ladder)])
+                one.counts.add(waiting.number, rows, strata, self.rows["outcome"][first:end])
+        self.settled_round, self._estimates = waiting.number, None
+        if waiting.number < self.first_round:  # left out after drift
+            return
+        for one in stage.ladder_rows:
+            one.extend(in_sample[id(one.ladder)])
+        self.sample.append(first + chosen, bits[chosen], p_sum)
         settled = SettledRound(waiting.number, waiting.policy, waiting.p.size)
+        self.sample.p_sum += self._weighted_policy(settled)
+        self.settled = _merged([*self.settled, settled], self.n_rounds - _KEPT_ROUNDS)
+        stays = self.sample.too_many()
+        if stays is not None:
+            self._keep(stays)
+
+    def _keep(self, stays: NDArray[np.bool_]) -> None:
+        """Delete all others from the sample."""
+        self.sample.keep(stays)
         for ladder_rows in self.stage.ladder_rows:
-            ladder_rows.extend(located[id(ladder_rows.ladder)])
-        self.settled_round = waiting.number
-        self.rows["p_sum"][rows] = earlier
-        if waiting.number >= self.first_round:  # else left out after drift
-            self.rows["p_sum"][: rows.stop] += self._weighted_policy(settled)
-            self.settled.append(settled)
+            ladder_rows.keep(stays)
+        self._estimates = None
 
     def _weighted_policy(self, settled: SettledRound) -> Floats:
-        """Return the number of applicants times the policy's probability, for settled rows."""
+        """Return the number of applicants times the policy's probability, for the sample."""
         at = self._own_positions(settled.policy.ladder)
         return settled.n_people * settled.policy.probability(at)
 
-    def _p_sum(self, located: dict[int, Positions], n_rows: int) -> Floats:
-        """Return Σ over settled rounds of applicants times the probability of acceptance.
+    def _p_sum(self, located: dict[int, Positions], rows: NDArray[np.intp]) -> Floats:
+        """Return Σ over settled rounds of applicants times the probability of acceptance of rows.
 
-        ``located`` has positions of the rows, by the ids of ladders.
+        ``located`` has their positions, by the ids of ladders; others are added.
         """
-        n_people: Counter[tuple[int, int, float, float]] = Counter()
-        policies = {}
-        for settled in self.settled:  # many rounds share a policy, which is evaluated once
-            policy = settled.policy
-            key = id(policy.ladder), policy.rung, policy.ramp, policy.scale
-            n_people[key] += settled.n_people
-            policies[key] = policy
-        total = np.zeros(n_rows)
-        for key, n in n_people.items():
-            total += n * policies[key].probability(located[key[0]])
+        total = np.zeros(rows.size)
+        for settled in _merged(self.settled):  # a policy is evaluated once
+            ladder = settled.policy.ladder
+            if id(ladder) not in located:  # dropped by a restart
+                located[id(ladder)] = self._located(ladder, rows)
+            total += settled.n_people * settled.policy.probability(located[id(ladder)])
         return total
 
     def _leave_out_old_rounds(self) -> None:
@@ -1223,15 +1283,24 @@ class Engine:
         """
         self.first_round = max(0, self.n_rounds - _KEPT_ROUNDS + 1)
         self.settled = [kept for kept in self.settled if kept.number >= self.first_round]
-        p_sum = np.zeros(self._n_settled())
+        first, end = np.searchsorted(self.rows["round"], self.first_round), self._n_settled()
+        rows, self.sample, self._estimates = np.arange(first, end), Sample(), None
+        p_sum = np.zeros(rows.size)
         for kept in self.settled:
-            p_sum += self._weighted_policy(kept)
-        self.rows["p_sum"][: p_sum.size] = p_sum
+            at = self._located(kept.policy.ladder, rows)
+            p_sum += kept.n_people * kept.policy.probability(at)
+        self.sample.append(rows, self.rows["bits"][rows], p_sum)
 
     # Testing.
 
     def take_in(self, rows: NDArray[np.int64], *, correcting: bool) -> None:
         """Take in new outcomes of rows, or corrected ones, and test what is complete."""
+        rounds = self.rows["round"][rows]
+        if rows.size:
+            self._count(int(rounds.min()), int(rounds.max()))
+        late = rows[rounds <= self.settled_round]
+        for one in self.stage.ladder_rows if late.size else ():
+            one.counts.take_in(self.rows["round"][late], late, self.rows["outcome"][late])
         if correcting and self._tested(self.rows["round"][rows]).any():
             self.restart("correction")
         if not correcting:
@@ -1379,30 +1448,27 @@ class Engine:
         found = [
             replace(change, p=min(1.0, n * change.p), alarm=change.alarm and n * change.p <= limit)
             for rows in ladders
-            for change in self._changes(rows, waiting, allowed)
+            for change in self._changes(rows, waiting, allowed, max(limit, _CAREFUL) / n)
         ]
         change = min(found, key=lambda change: (not change.alarm, change.p), default=None)
         stage.change = change if change is not None and change.p <= _CAREFUL else None
 
     def _changes(
-        self, ladder_rows: LadderRows, waiting: WaitingRound, allowed: float
+        self, ladder_rows: LadderRows, waiting: WaitingRound, allowed: float, matters: float
     ) -> Iterator[Change]:
-        """Yield comparisons by the ranks of a ladder; an alarm is possible if too many are bad."""
-        strata = ladder_rows.strata
-        rounds, outcome = (self.rows[name][: strata.size] for name in ("round", "outcome"))
-        rows = np.flatnonzero((rounds >= ladder_rows.ladder.frozen) & (outcome != NOT_TAKEN))
-        strata, outcome, since = strata[rows], outcome[rows], waiting.number - rounds[rows]
+        """Yield comparisons by the ranks of a ladder; an alarm is possible if too many are bad.
+
+        A p-value that is larger than ``matters`` may be given as 1.
+        """
         for window in WINDOWS:
-            recent = since < window
-            # What is not known counts as good now and as bad before: good outcomes may come later.
-            bad = np.where(recent, outcome == 0, outcome != 1)
-            if recent.any() and not recent.all():
-                share, usual = float(bad[recent].mean()), waiting.policy.estimated_fdr
-                p, first = compare_with_earlier(strata, bad, recent), waiting.number - window + 1
+            n, n_bad, drawn, drawn_bad = ladder_rows.counts.compared(waiting.number, window)
+            if 0 < drawn.sum() < n.sum():
+                share, usual = float(drawn_bad.sum() / drawn.sum()), waiting.policy.estimated_fdr
+                p = compare_with_earlier(n, n_bad, drawn, drawn_bad, matters)
                 times = share / usual if usual > 0 else 1.0
                 # A careful policy has fewer bad outcomes, which is no reason to forget the change.
-                matters = share > allowed or self.stage.change is not None
-                yield Change(first, waiting.number, p, times, alarm=matters)
+                too_many = share > allowed or self.stage.change is not None
+                yield Change(waiting.number - window + 1, waiting.number, p, times, alarm=too_many)
 
     def _has_drifted(self) -> bool:
         """Return whether the outcomes of certified rounds speak against their certificates."""
@@ -1417,9 +1483,9 @@ class Engine:
 
         After drift, old rounds are left out of everything learned and estimated from now on.
         """
+        self.stage = Stage(self.stage.restarts + 1, self.n_rounds + 1, reason)
         if reason == "drift":
             self._leave_out_old_rounds()
-        self.stage = Stage(self.stage.restarts + 1, self.n_rounds + 1, reason)
         self.generation = replace(self.generation, freezes=0)
         for waiting in self.waiting:  # no bets, as their ladders are gone
             waiting.bets = []
@@ -1485,7 +1551,7 @@ class Engine:
             next_threshold=coming.threshold(coming_rung),
             more_outcomes=coming.more_outcomes(coming_rung),
             delta_spent=self.delta_spent,
-            n_outcomes=self.known_rows().size,
+            n_outcomes=self.n_known,
             estimated_fdr=policy.estimated_fdr,
             alpha=rules.alpha,
             delta=delta,
@@ -1549,6 +1615,23 @@ class Engine:
         beyond = np.flatnonzero(~certified[start:]) + start
         following = ladder, int(beyond[0]) if beyond.size else policy.rung
         return following if policy.certified else nearest_certificate(self.ladders) or following
+
+
+def _merged(settled: list[SettledRound], last: int | None = None) -> list[SettledRound]:
+    """Return rounds with those up to ``last`` that have the same policy as one, else all such."""
+    merged: dict[tuple[Any, ...], SettledRound] = {}
+    for one in settled:
+        policy = one.policy
+        key: tuple[Any, ...] = (id(policy.ladder), policy.rung, policy.ramp, policy.scale)
+        if last is not None and one.number > last:
+            key = (one.number,)
+        if key in merged:
+            before = merged[key]
+            explored = max((before.policy, policy), key=lambda each: each.pilot_share or 0.0)
+            merged[key] = SettledRound(one.number, explored, before.n_people + one.n_people)
+        else:
+            merged[key] = one
+    return list(merged.values())
 
 
 def edge_softness(
