@@ -162,6 +162,7 @@ CELLS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")  # nobody is worth it
 @pytest.mark.parametrize("family", [str, cell_of_fair_clf])
 def test_cells_of_parity_and_cuts(world, family):
     """Each cell differs from the others in these two choices only."""

@@ -90,7 +90,7 @@ def test_the_core_knows_nothing_of_switches():
 
 
 def counts_with(*switches, n_rounds=5):
-    spec = WorldSpec("german", "sex", n_batch=400, n_rounds=n_rounds)
+    spec = WorldSpec("german", "sex", n_batch=500, n_rounds=n_rounds)
     methods = ("explore-fair", "both-fair")
     experiment = Experiment("x", spec, methods, switches=switches, repetitions=1)
     return run_repetition(experiment, load("german"), 1).columns

@@ -61,6 +61,26 @@ class UntrustedError(InputError):
     code = "untrusted"
 
 
+class VersionsError(InputError):
+    """A stored estimator was made by another version of scikit-learn than the one that runs.
+
+    Attributes
+    ----------
+    stored, running
+        The two versions.
+    """
+
+    code = "versions"
+
+    def __init__(self, stored: str, running: str) -> None:
+        super().__init__(
+            f"a stored estimator was made by scikit-learn {stored}, which it needs, and "
+            f"scikit-learn {running} is installed; install scikit-learn=={stored} to go on, or "
+            f"start again with a learner of fairchance, which any version reads."
+        )
+        self.stored, self.running = stored, running
+
+
 class LedgerError(InputError):
     """A ledger cannot be read or written, or its content is wrong."""
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.special import expit
 from scipy.stats import mannwhitneyu
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairchance import CertifiedClassifier
-from fairchance.errors import InputError, LearningWarning
+from fairchance.errors import LearningWarning
 from fairchance.learners import ensemble
-from fairchance.learners.ensemble import BoostedTrees, MixedLikelihood, SelectionAwareEnsemble
+from fairchance.learners.ensemble import MixedLikelihood, SelectionAwareEnsemble
 from fairchance.methods.storage import dumps, loads
 
 
@@ -65,27 +63,6 @@ def test_values_beyond_the_quantiles_are_clipped(rng):
     assert column.points(np.array([-1e9, low, high, 1e9])) == pytest.approx(
         [low, low, high + 9, high + 9]
     )
-
-
-def test_trees_score_like_the_model_they_come_from(rng):
-    X, y = people(3000, rng)
-    model = HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=8).fit(X, y)
-    trees = BoostedTrees.of(model, ())
-    assert expit(trees.log_odds(X)) == pytest.approx(model.predict_proba(X)[:, 1], abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("field", "value"), [("left", 0), ("right", 10_000), ("feature_idx", 99), ("is_categorical", 1)]
-)
-def test_damaged_trees_are_refused(rng, field, value):
-    X, y = people(500, rng)
-    trees = SelectionAwareEnsemble().fit(X, y).likelihood_.trees
-    nodes = trees.nodes.copy()
-    nodes[field][np.flatnonzero(nodes["is_leaf"] == 0)[1]] = value
-    with pytest.raises(InputError):
-        replace(trees, nodes=nodes).log_odds(X)
-    with pytest.raises(InputError):
-        replace(trees, ends=trees.ends[:-1]).log_odds(X)
 
 
 def test_encodings_are_smoothed_means_and_leave_out_the_own_fold(rng):

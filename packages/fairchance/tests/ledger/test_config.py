@@ -76,7 +76,7 @@ def test_the_seed_is_read_or_drawn(read):
     config = read()
     drawn = {config.classifier().random_state for _ in range(5)}
     assert len(drawn) == 5
-    assert all(isinstance(one, int) and 0 <= one < 2**31 for one in drawn)
+    assert all(isinstance(one, int) and 2**64 < one < 2**128 for one in drawn)
 
 
 @pytest.mark.parametrize("currency", ["EUR", "€", "US$", "kr"])
@@ -210,7 +210,7 @@ def test_learners(read):
     boosting, logistic = 'learner = "gradient-boosting"', 'learner = "logistic"'
     for kind in MADE:
         learner = read(kind=kind, classifier=boosting).classifier().learner
-        assert type(learner).__name__ == "HistGradientBoostingClassifier"
+        assert type(learner).__name__ == "GradientBoosting"
         assert learner.random_state is not None
         assert read(kind=kind).classifier().learner is None
     assert isinstance(read(classifier=logistic).classifier().learner, ConstrainedLogistic)
@@ -262,8 +262,7 @@ def test_missing_values(read):
         ({"classifier": "alpha = nan"}, ["[classifier] alpha", "nan"]),
         ({"classifier": "horizon = true"}, ["[classifier] horizon", "True"]),
         ({"classifier": "horizon = 2.5"}, ["[classifier] horizon", "2.5"]),
-        ({"classifier": "seed = -1"}, ["[classifier] seed", "4294967295", "-1"]),
-        ({"classifier": "seed = 4294967296"}, ["4294967295", "4294967296"]),
+        ({"classifier": "seed = -1"}, ["[classifier] seed", "-1"]),
         ({"classifier": "seed = true"}, ["[classifier] seed", "True"]),
         ({"classifier": "patience = 'ever'"}, ["[classifier] patience", "'never'", "'ever'"]),
         ({"classifier": "group_as_feature = 1"}, ["group_as_feature", "1"]),

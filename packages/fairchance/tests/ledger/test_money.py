@@ -150,11 +150,12 @@ def test_a_history_without_rejections_says_nothing_per_applicant(tmp_path, rng):
         f"sqlite:///{tmp_path}/x.db", algorithm_1(strategy=None), X, X[:, 0] > 0
     )
     one = program.decide(X)
-    program.observe(one.ids[one.accepted], X[one.accepted, 0] > 0)
+    good = X[one.accepted, 0] > 0
+    program.observe(one.ids[one.accepted], good)
     money = program.summary().money
     assert (money.against, money.reason) == ("nothing", "no_rejections")
     assert math.isnan(money.whole.added)
-    assert money.whole.program == 200 * one.accepted.sum()
+    assert money.whole.program == 200 * good.sum() - 300 * (~good).sum()
 
 
 @pytest.mark.parametrize(

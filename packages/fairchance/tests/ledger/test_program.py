@@ -277,7 +277,7 @@ def test_programs_that_cannot_be_created_or_opened(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50) % 2
     with pytest.raises(InputError, match="random_state"):
-        Program.create(url, fc.PartialFeedbackClassifier(random_state=1.5), X, y)
+        Program.create(url, fc.PartialFeedbackClassifier(random_state="dice"), X, y)
     with pytest.raises(LedgerError, match=r"y\.db"):
         Program.open(f"sqlite:///{tmp_path}/y.db")
     Program.create(url, fc.PartialFeedbackClassifier(random_state=0), X, y)

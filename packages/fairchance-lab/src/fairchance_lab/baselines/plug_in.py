@@ -50,7 +50,7 @@ class _Untested(Engine):
     def choose(self, *, beside: bool = False, ramp: float = 1.0) -> ChosenPolicy:  # noqa: ARG002
         """Return the widest rung of the newest ladder that looks allowed, else the pilot."""
         newest, estimates = self.stage.ladder_rows[-1], self.estimates
-        if self.known_rows().size < _ENOUGH:
+        if self.n_known < _ENOUGH:
             return self.choose_pilot()
         rungs = range(newest.ladder.grid.size)
         shares = np.array([estimates.mistakes(newest, rung)[0] for rung in rungs])

@@ -60,6 +60,7 @@ _EXIT_CODES = {
     "not_installed": 2,
     "unknown_id": 2,
     "untrusted": 2,
+    "versions": 2,
     "unavailable": 3,
     "paused": 5,
 }

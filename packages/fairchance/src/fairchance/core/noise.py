@@ -58,7 +58,12 @@ class OutcomeNoise:
 
     def true_fdr(self, recorded: float) -> float:
         """Return the true share of bad for a recorded one, in [0, 1]."""
-        return float(np.clip((recorded - self.good_as_bad) / self.kept, 0.0, 1.0))
+        return float(self.true_shares(np.float64(recorded)))
+
+    def true_shares(self, recorded: ArrayLike) -> NDArray[np.float64]:
+        """Return ``true_fdr`` of several recorded shares."""
+        true = (np.asarray(recorded) - self.good_as_bad) / self.kept
+        return np.asarray(np.clip(true, 0.0, 1.0))
 
     def recorded_utility(self, utility: Utility) -> Utility:
         """Return a utility with the same expectation over recorded outcomes as over true ones."""

@@ -31,22 +31,19 @@ from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import TargetEncoder
-from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 
 from fairchance.core.saved import saved
-from fairchance.errors import InputError, LearningWarning
+from fairchance.errors import LearningWarning
 from fairchance.learners.selection import fit_selected_past
+from fairchance.learners.trees import BoostedTrees, EncodedColumn
 from fairchance.people.columns import SEVERAL
 
 __all__ = [
-    "BoostedTrees",
-    "EncodedColumn",
     "MixedLikelihood",
     "Scorecard",
     "ScorecardColumn",
@@ -75,7 +72,6 @@ _TREES: dict[str, Any] = {
 }
 _FEWEST_FOR_TREES = 20  # applicants of either outcome
 _SCORECARD_PART = 1 / 3  # of the mixed log-odds
-_FEW_FOR_THREADS = 50_000  # applicants, whom one thread scores sooner than several begin
 _FEWEST_TO_ASK = 10  # own outcomes of either kind, before they judge the history
 _WORSE = -np.log(2)  # shift of our log-odds that says that the past selected on the outcome
 _WRONG_WAY = -2.0  # standard errors below a ranking at random
@@ -123,100 +119,6 @@ class Scorecard:
     def score(self, X: Any, group: Any) -> Floats:  # noqa: ARG002
         """Return the likelihood of a good outcome."""
         return np.asarray(expit(self.log_odds(X)))
-
-
-@saved
-@dataclass(frozen=True, eq=False)
-class EncodedColumn:
-    """The mean outcome of applicants with each value of a column, if more than one has it."""
-
-    column: int
-    values: Floats
-    means: Floats
-    otherwise: float
-
-    def encode(self, x: Floats) -> Floats:
-        """Return the mean of each value; ``otherwise`` for values that are missing or rare."""
-        if not self.values.size:
-            return np.full(x.size, self.otherwise)
-        at = np.minimum(np.searchsorted(self.values, x), self.values.size - 1)
-        return np.where(self.values[at] == x, self.means[at], self.otherwise)
-
-
-@saved
-@dataclass(frozen=True, eq=False)
-class BoostedTrees:
-    """Log-odds as a sum over trees, from the columns and their encodings.
-
-    The trees are those of scikit-learn's ``HistGradientBoostingClassifier``, kept as one array of
-    nodes, because a file per tree takes a second to write.
-
-    Attributes
-    ----------
-    nodes
-        The nodes of all trees, one tree after the other.
-    ends
-        Where each tree ends.
-    baseline
-        Log-odds before the first tree.
-    encoded
-        Columns that trees also see by their mean outcomes.
-    n_features
-        Columns that the trees see.
-    """
-
-    nodes: NDArray[np.void]
-    ends: NDArray[np.int64]
-    baseline: float
-    encoded: tuple[EncodedColumn, ...]
-    n_features: int
-
-    @staticmethod
-    def of(
-        model: HistGradientBoostingClassifier, encoded: tuple[EncodedColumn, ...]
-    ) -> BoostedTrees:
-        """Return the trees of a fitted model."""
-        trees = [tree.nodes for (tree,) in model._predictors]
-        ends = np.cumsum([tree.size for tree in trees], dtype=np.int64)
-        nodes, baseline = np.concatenate(trees), float(np.ravel(model._baseline_prediction)[0])
-        return BoostedTrees(nodes, ends, baseline, encoded, int(model.n_features_in_))
-
-    def log_odds(self, X: Any) -> Floats:
-        """Return the log-odds of a good outcome."""
-        X = _with_encodings(np.asarray(X, np.float64), self.encoded)
-        total = np.full(len(X), self.baseline)
-        no_sets, no_map = np.zeros((0, 8), np.uint32), np.zeros(0, np.uint32)  # for categories
-        threads = _openmp_effective_n_threads() if len(X) > _FEW_FOR_THREADS else 1
-        self._check(X.shape[1])
-        for nodes in np.split(self.nodes, self.ends[:-1]):
-            total += TreePredictor(nodes, no_sets, no_sets).predict(X, no_sets, no_map, threads)
-        return total
-
-    def _check(self, n_features: int) -> None:
-        """Raise if the trees cannot be walked safely: a file that they come from may be damaged."""
-        sizes = np.diff(self.ends, prepend=0)
-        first = np.repeat(self.ends - sizes, sizes)
-        at = np.arange(self.nodes.size) - first if first.size == self.nodes.size else None
-        inner = self.nodes["is_leaf"] == 0
-        branches = self.nodes[inner]
-        if (
-            n_features != self.n_features
-            or at is None
-            or np.any(sizes < 1)
-            or np.any(branches["is_categorical"] != 0)
-            or np.any((branches["feature_idx"] < 0) | (branches["feature_idx"] >= n_features))
-            or any(
-                np.any(
-                    (branches[child] <= at[inner])
-                    | (branches[child] >= np.repeat(sizes, sizes)[inner])
-                )
-                for child in ("left", "right")
-            )
-        ):
-            raise InputError(
-                "the trees of a stored ranking do not fit together, so they were changed or are "
-                "damaged; restore the file or ledger from a backup."
-            )
 
 
 @saved
@@ -520,12 +422,6 @@ def _soft_labels(fitted: _FittedScorecard, rejected: Floats) -> Floats:
         return np.asarray(p)
     s1, s0 = (min(rate, _LARGEST_RATE) for rate in (fitted.accepted_good, fitted.accepted_bad))
     return np.asarray(p * (1 - s1) / (p * (1 - s1) + (1 - p) * (1 - s0)))
-
-
-def _with_encodings(X: Floats, encoded: tuple[EncodedColumn, ...]) -> Floats:
-    if not encoded:
-        return X
-    return np.column_stack([X, *(column.encode(X[:, column.column]) for column in encoded)])
 
 
 def _area(score: Floats, outcome: Outcomes) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -19,6 +20,7 @@ from fairchance.frames import subset
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.learners.per_group import PerGroup
+from fairchance.learners.trees import MOST_LEAVES, BoostedTrees, GradientBoosting
 from fairchance.learners.watch import note_fit
 from fairchance.people.columns import Expansion
 from fairchance.people.likelihoods import (
@@ -142,7 +144,8 @@ def fit_arguments(
 def as_likelihood(model: Any, n_groups: int) -> Likelihood:
     """Return the likelihood of the good outcome (class 1) under a fitted model.
 
-    Linear models become coefficients, which are quick to score and plain to store.
+    Linear models become coefficients and boosted trees arrays of ours, which are quick to score
+    and plain to store. Any other model is stored as it is, so it needs the versions that made it.
     """
     if isinstance(model, PerGroup):
         parts = [as_likelihood(model.model_of(z), n_groups) for z in range(n_groups)]
@@ -153,4 +156,13 @@ def as_likelihood(model: Any, n_groups: int) -> Likelihood:
     if isinstance(model, ConstrainedLogistic | LogisticRegression) and len(model.classes_) == 2:
         coef = np.array(model.coef_[0], dtype=np.float64)
         return LinearLikelihood(coef, float(np.ravel(model.intercept_)[0]))
+    if type(model) in (HistGradientBoostingClassifier, GradientBoosting) and _are_small(model):
+        return BoostedTrees.of(model)
     return EstimatorLikelihood(model, int(np.flatnonzero(model.classes_ == 1)[0]))
+
+
+def _are_small(model: Any) -> bool:
+    """Return whether the trees of a model fit into arrays of ours."""
+    return len(model.classes_) == 2 and all(
+        tree.get_n_leaf_nodes() <= MOST_LEAVES for (tree,) in model._predictors
+    )

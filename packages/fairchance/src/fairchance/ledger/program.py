@@ -530,7 +530,8 @@ class Program:
             )
         held_up = _held_up(classifier)  # before the round is decided, as ``decide`` warns
         decided: Decisions = classifier.decide(sent.encoded.X, **options)
-        stored, payload = {}, None
+        stored: dict[str, Any] = {}
+        payload = None
         if hasattr(classifier, "open_round"):
             stored, payload = pack_policy(writer, classifier.policy_)
         reasons = reasons_for(
@@ -686,7 +687,8 @@ class Program:
 
     def _close(self, writer: Writer, state: State, batch: str | None = None) -> None:
         classifier, opened = state.classifier, writer.hold_round()
-        parts, rows = [], set[tuple[Any, Any]]()
+        parts: list[Decisions] = []
+        rows = set[tuple[Any, Any]]()
         for people, decisions in writer.parts(opened):
             parts += recorded_parts(classifier.open_policy_, state.shape, people, decisions)
             if _asks_for_persons(classifier, people.person_keys):

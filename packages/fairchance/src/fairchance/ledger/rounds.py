@@ -224,7 +224,7 @@ class Desk:
         self,
         people: PeopleRows,
         recorded: RecordedRows,
-        row_of: Mapping[str, int],
+        row_of: Mapping[str | None, int],
         sent: Sent,
         batch: Batch,
         at: Any,

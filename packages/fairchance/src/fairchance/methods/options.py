@@ -12,8 +12,6 @@ from inspect import signature
 from operator import or_
 from typing import Any
 
-from sklearn.ensemble import HistGradientBoostingClassifier
-
 from fairchance.core.budget import ExploitOnly, FdrBudget, PowerSchedule
 from fairchance.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
 from fairchance.core.fairness import (
@@ -30,6 +28,7 @@ from fairchance.core.strategies import EqualGroups, GroupShare, ScoreWeighted, U
 from fairchance.core.utility import Accuracy, PositiveRate, Revenue
 from fairchance.errors import InputError
 from fairchance.learners.logistic import ConstrainedLogistic
+from fairchance.learners.trees import GradientBoosting
 from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier, check_settings
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.methods.certified.rules import check_certified_settings
@@ -57,7 +56,7 @@ _CERTIFIED, PARTIAL = "certified", "partial-feedback"
 _NEVER = "never"  # a patience without end
 _NONE = "none"  # weights without a cap, and thresholds that always use the history
 _DEFAULT, _LOGISTIC, _BOOSTING = "default", "logistic", "gradient-boosting"
-_LARGEST_SEED = 2**128 - 1
+_LARGEST_SEED = 2**63 - 1  # the largest number of TOML; a seed that is drawn has 128 bits
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
 
 
@@ -337,6 +336,6 @@ def _learner(settings: dict[str, Any]) -> Any:
     """Return the learner; None is the classifier's own."""
     word, certified = settings.get("learner", _DEFAULT), settings["kind"] == _CERTIFIED
     if word == _BOOSTING:
-        return HistGradientBoostingClassifier(random_state=0)
+        return GradientBoosting()
     # The logistic learner is the own one of kind = "partial-feedback".
     return ConstrainedLogistic() if word == _LOGISTIC and certified else None

@@ -2,9 +2,10 @@
 
 A file is a zip archive: ``manifest.json`` holds the version of the format and a table of objects,
 each a type name with its fields; arrays are stored as ``.npy``, frames as Arrow, and estimators of
-other libraries as skops files. Loading makes only types marked with ``@saved``, types that the
-caller allows, and in skops files types that skops or the caller trusts. No function is ever called
-because a file names it: a file is data, never code.
+other libraries as skops files, which only the version of scikit-learn reads that wrote them.
+Loading makes only types marked with ``@saved``, types that the caller allows, and in skops files
+types that skops or the caller trusts. No function is ever called because a file names it: a file is
+data, never code.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+import sklearn
 from sklearn.base import BaseEstimator
 
 import fairchance
 from fairchance.core.saved import SAVED
 from fairchance.core.sizes import unzipped, zipped
-from fairchance.errors import InputError, UntrustedError, to_install
+from fairchance.errors import InputError, UntrustedError, VersionsError, to_install
 from fairchance.extras import arrow
 from fairchance.frames import is_frame
 from fairchance.methods.estimator import DecidingClassifier
@@ -35,6 +37,10 @@ from fairchance.methods.stored_trees import check_trees
 __all__ = ["dump_estimator", "dumps", "load", "load_estimator", "loads", "save"]
 
 FORMAT = 1
+_MAKER = "scikit-learn"  # field of an estimator with the version that wrote it
+_MOST_PACKED = (
+    2**18
+)  # bytes of a file that is compressed; a large array takes seconds and stays large
 
 # Their types join SAVED when they are imported.
 _METHODS = ("fairchance.methods.algorithm1.classifier", "fairchance.methods.certified")
@@ -81,12 +87,12 @@ def dumps(value: Any) -> bytes:
         "objects": writer.objects,
     }
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         files = {"manifest.json": json.dumps(manifest, allow_nan=False).encode()} | writer.files
         for name, content in files.items():
             undated = zipfile.ZipInfo(name)  # so that the bytes do not depend on the time
-            undated.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(undated, content)
+            kind = zipfile.ZIP_DEFLATED if len(content) <= _MOST_PACKED else zipfile.ZIP_STORED
+            archive.writestr(undated, content, kind, compresslevel=1)
     return buffer.getvalue()
 
 
@@ -194,7 +200,8 @@ class _Writer:
         if is_frame(value):
             self.objects[position] = self._frame(value)
         elif isinstance(value, BaseEstimator) and not isinstance(value, tuple(SAVED.values())):
-            self.objects[position] = {"skops": self._file(dump_estimator(value), "skops")}
+            content = self._file(dump_estimator(value), "skops")
+            self.objects[position] = {"skops": content, _MAKER: sklearn.__version__}
         elif not hasattr(value, "__dict__") or callable(value):
             raise InputError(f"{value!r} cannot be saved; use a number or an instance of a class.")
         else:
@@ -265,6 +272,8 @@ class _Reader:
 
     def _make(self, position: int, entry: Any) -> Any:
         if "skops" in entry:
+            if entry[_MAKER] != sklearn.__version__:  # which may fail, or score otherwise
+                raise VersionsError(entry[_MAKER], sklearn.__version__)
             return load_estimator(self._files.pop(entry["skops"]), self._trusted)
         if "frame" in entry:
             with arrow("ipc").open_file(io.BytesIO(self._files.pop(entry["frame"]))) as stream:

@@ -15,9 +15,11 @@ from fairchance import (
 )
 from fairchance.core.decisions import Note
 from fairchance.learners.thresholds import shared_threshold
+from fairchance.methods.algorithm1.classifier import GROWTH
 from fairchance.methods.algorithm1.learning import effective_sample_size
 from fairchance.people.likelihoods import LinearLikelihood, MeanLikelihood
 from fairchance.simulate.run import run
+from small_worlds import past_of
 
 UTILITY = Revenue(gain=200, loss=300)
 
@@ -63,7 +65,7 @@ def by_hand(classifier, fit_on, set_on):
 )
 @pytest.mark.parametrize("n_rounds", [1, 5])
 def test_one_half_fits_and_the_other_sets_the_threshold(make_classifier, n_rounds, coverage, cap):
-    options = {"min_outcomes": 80, "weight_cap": cap, "coverage": coverage}
+    options = {"min_outcomes": 60, "weight_cap": cap, "coverage": coverage}
     classifier, learned = after(make_classifier, n_rounds, **options)
     model, score, y, weight = by_hand(classifier, 0, 1)
     assert learned.likelihood.likelihood.coef == pytest.approx(model.coef_[0], abs=1e-4)
@@ -145,3 +147,30 @@ def test_effective_sample_size():
     assert effective_sample_size(np.array([2.0, 2.0, 2.0])) == 3
     assert effective_sample_size(np.array([1.0, 0.0])) == 1
     assert effective_sample_size(np.zeros(3)) == 0
+
+
+def test_late_rounds_learn_once_outcomes_have_grown_by_a_tenth(monkeypatch, rng):
+    monkeypatch.setattr(PartialFeedbackClassifier, "_every_round", 3)
+    budget = FdrBudget(alpha=0.15, exploit=0.1)  # a schedule changes what is learned
+    X, y, accepted = past_of(rng, 0.5)
+    classifier = PartialFeedbackClassifier(budget=budget, first_round="learned", random_state=0)
+    classifier.fit(X, y, accepted=accepted)
+    learned_at, learned = [], classifier._learned
+    for t in range(1, 41):
+        n_outcomes = classifier.n_outcomes_
+        decided = classifier.decide(X[:100] + 0.001 * t)
+        if classifier._learned is not learned:
+            learned_at.append((t, n_outcomes))
+            learned = classifier._learned
+        classifier.observe(decided.ids[decided.accepted], y[:100][decided.accepted])
+    assert [t for t, _ in learned_at[:2]] == [2, 3]  # what the history teaches is known
+    late = np.array([n for _, n in learned_at[1:]])
+    assert np.all(late[1:] >= late[:-1] * (1 + GROWTH))
+    assert np.all(late[1:] <= late[:-1] * (1 + GROWTH) + 100)
+    assert len(late) < 20
+    assert len(classifier.policies_) <= 2 * len(learned_at)
+    assert sum(policy.n_rounds for policy in classifier.policies_) == 40
+
+    classifier.correct(decided.ids[decided.accepted][:1], 1 - y[:100][decided.accepted][:1])
+    classifier.decide(X[:100])
+    assert classifier._learned is not learned  # a revised outcome is learned at once

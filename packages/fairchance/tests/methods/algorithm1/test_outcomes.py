@@ -92,11 +92,11 @@ def late(make, feedback, runs=3):
 def test_bad_outcomes_that_come_late_break_naive_treatments_only():
     for naive in (lambda: PendingAsGood(algorithm()), algorithm):
         fdr, _ = late(naive, BAD_LATE)
-        assert np.mean(fdr > ALPHA) > 0.8
+        assert np.mean(fdr > 1.1 * ALPHA) > 0.8
     for maturity in (0, 8):
         fdr, _ = late(lambda maturity=maturity: algorithm(maturity=maturity), BAD_LATE)
-        assert np.mean(fdr > ALPHA) < 0.4
-        assert fdr.mean() <= ALPHA
+        assert np.mean(fdr > 1.1 * ALPHA) < 0.1
+        assert fdr.mean() <= 1.05 * ALPHA
 
 
 @pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")  # nobody is worth it

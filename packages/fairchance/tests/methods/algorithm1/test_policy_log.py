@@ -41,23 +41,26 @@ from logged_rounds import (
 )
 
 FALSE_ALARM = 1e-6
+COINS = 2.0**60  # ``others`` of a round that explored by coins
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_merging_quiet_rounds_changes_no_coverage(rule):
+def test_merging_rounds_that_draw_alike_changes_no_coverage(rule):
     X, group = people(300)
     loud = [policy for policy, _ in random_rounds("linear", BLIND[:1], 2)]
     rounds = [loud[0], *(quiet(1, n) for n in (5, 1, 30)), quiet(2, 7), loud[0], quiet(2, 4)]
     merged, apart = log_of("linear", rounds), log_of("linear", [])
     apart.policies.extend(rounds)
-    assert (len(merged.policies), len(apart.policies)) == (5, 7)
+    assert (len(merged.policies), len(apart.policies)) == (3, 7)
     assert (merged.n_rounds, merged.n_people) == (apart.n_rounds, apart.n_people)
-    coverage = [log.coverage(X, group, rule) for log in (merged, apart)]
-    np.testing.assert_allclose(*coverage, 1e-12)
     looks = [log.look(X, group, rule, score_of=0) for log in (merged, apart)]
     assert np.array_equal(looks[0].known, looks[1].known)
+    # A known applicant's coverage goes on by what f_i decides, in the order of the rounds.
+    never = ~looks[0].known if isinstance(rule, SummedAcceptance) else slice(None)
+    coverage = [log.coverage(X, group, rule)[never] for log in (merged, apart)]
+    np.testing.assert_allclose(*coverage, 1e-12)
     if isinstance(rule, SummedAcceptance):
-        own = [fast_walk(log, rule, X, group)[0] for log in (merged, apart)]
+        own = [fast_walk(log, rule, X, group)[0][never] for log in (merged, apart)]
         np.testing.assert_allclose(*own, 1e-12)
 
 
@@ -69,12 +72,13 @@ LOUD = replace(quiet(1, 5), left=np.array([0.0, 0.0, 0.1]))
     [
         (quiet(1, 3), quiet(2, 3)),
         (quiet(1, 3), quiet(1, 3, threshold=0.6)),
-        (quiet(1, 3), replace(quiet(1, 3), group_factor=np.arange(1.0, 4))),
-        (quiet(1, 3), LOUD),
-        (LOUD, quiet(1, 3)),
-        (LOUD, LOUD),
+        (quiet(1, 3), replace(quiet(1, 3), strategy=Uniform())),
+        (quiet(1, 3), replace(quiet(1, 3), ramp=0.5)),
+        (quiet(1, 3), replace(quiet(1, 3), follows="matched")),
+        (LOUD, replace(LOUD, others=np.array([1.0, 1.0, 2.0]))),
+        (LOUD, replace(LOUD, group_factor=np.array([1.0, 1.0, 2.0]))),
     ],
-    ids=["likelihood", "threshold", "factor", "explores", "explored", "both"],
+    ids=["likelihood", "threshold", "strategy", "ramp", "past", "size", "factor"],
 )
 def test_rounds_that_act_otherwise_are_kept_apart(first, second):
     log = log_of("linear", [])
@@ -212,17 +216,101 @@ def test_rounds_logged_after_an_update_count_too():
     assert log.mean_acceptance(rows, own_rounds_only=True).tolist() == [1]
 
 
-@pytest.mark.parametrize("ramp", [0.0, 0.3])
-def test_only_rounds_in_shadow_are_merged(ramp):
-    X, group = people(300)
+def alike_rounds(n_rounds: int, *, coins: bool, ramp: float, seed: int) -> list[LoggedPolicy]:
+    """Return rounds with one f, whose draws differ in size, in group factors and in ``others``."""
+    rng, rounds = np.random.default_rng(seed), []
+    for _ in range(n_rounds):
+        factor = np.ones(N_GROUPS) if coins else rng.uniform(0.9, 1.1, N_GROUPS)
+        others = np.full(N_GROUPS, COINS) if coins else rng.uniform(2.5, 3.3, N_GROUPS)
+        left = rng.uniform(0, 1, N_GROUPS) * rng.integers(2) * (others if coins else 4)
+        quiet_one = quiet(1, int(rng.integers(1, 30)))
+        more = {"group_factor": factor, "left": left, "others": others, "ramp": ramp}
+        rounds.append(replace(quiet_one, **more))
+    return rounds
+
+
+def h(policies: list[LoggedPolicy], person: np.ndarray) -> np.ndarray:
+    """Return the mean chance of being explored over applicants, by group and person's factor."""
+    total = sum(policy.n_people for policy in policies)
+    chances = []
+    for policy in policies:
+        g = person * policy.group_factor[:, None]
+        ratio = policy.left[:, None] * g / (policy.others[:, None] + g)
+        chances.append(policy.n_people / total * np.minimum(ratio, policy.most[:, None]))
+    return np.sum(chances, axis=0)
+
+
+@pytest.mark.parametrize("coins", [True, False])
+@pytest.mark.parametrize("seed", range(20))
+def test_merged_rounds_explore_at_most_as_often(seed, coins):
+    """For every g, also far beyond the limits; exactly so with coins below the limits."""
+    rounds = alike_rounds(8, coins=coins, ramp=1.0, seed=seed)
+    merged = rounds[0]
+    for policy in rounds[1:]:
+        merged = merged.joined(policy)
+    person = np.append(0, np.logspace(-6, 6, 400))
+    apart, together = h(rounds, person), h([merged], person)
+    assert (merged.n_rounds, merged.n_people) == (8, sum(one.n_people for one in rounds))
+    assert np.all(together <= apart * (1 + 1e-12))
+    below = person <= 0.7  # where no coin is certain
+    assert np.all(together[:, below] >= apart[:, below] * (1 - 1e-12 if coins else 0.9))
+    too_much = replace(merged, others=merged.others * 0.9)  # a control
+    assert np.any(h([too_much], person) > apart * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("ramp", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("coins", [True, False])
+def test_merging_claims_no_coverage_that_was_not_there(coins, ramp):
+    X, group = people(2000)
     rule, d = SummedAcceptance(0.5), X[:, 1] > 0
-    first, again = (replace(random_rounds("linear", BLIND)[0][0], ramp=ramp) for _ in range(2))
-    rounds = [first, again, quiet(1, 30), quiet(1, 20)]
+    loud = [policy for policy, _ in random_rounds("linear", BLIND[:1], 2)]
+    rounds = [*loud, *alike_rounds(12, coins=coins, ramp=ramp, seed=1), quiet(1, 30)]
     merged, apart = log_of("linear", rounds), log_of("linear", [])
     apart.policies.extend(rounds)
-    assert len(merged.policies) == (2 if ramp == 0 else 3)
-    found = [log.coverage(X, group, rule, d) for log in (merged, apart)]
-    np.testing.assert_allclose(*found, 1e-12)
+    assert (len(merged.policies), len(apart.policies)) == (3 if ramp == 1 else 4, 15)
+    known = [log.look(X, group, rule, score_of=0, incumbent=d).known for log in (merged, apart)]
+    assert np.all(known[0] <= known[1])
+    assert 0.01 < known[0].mean() < 0.99
+    assert known[0].mean() == known[1].mean() if coins else known[0].mean() > known[1].mean() - 0.05
+    walked = [
+        log.walk(X, group, rule, log.past_acceptance(X, group), incumbent=d)
+        for log in (merged, apart)
+    ]
+    never = ~known[1]
+    if coins:
+        np.testing.assert_allclose(walked[0][0][never], walked[1][0][never], 1e-9)
+        np.testing.assert_allclose(walked[0][1][never], walked[1][1][never], 1e-9)
+    assert np.all(walked[0][1][never] <= walked[1][1][never] * (1 + 1e-12))
+    # Applicants who become known on the way are accepted about as often.
+    assert np.mean(np.abs(walked[0][0] - walked[1][0])) < 0.05 * apart.n_people
+
+
+def test_merged_rounds_that_are_alike_are_walked_as_if_apart():
+    """Then it is known in which of them an applicant became known."""
+    X, group = people(2000)
+    rule, one = SummedAcceptance(0.5), alike_rounds(9, coins=True, ramp=1.0, seed=4)[0]
+    assert one.left.max() > 0
+    rounds = [replace(one, n_people=20)] * 9
+    merged, apart = log_of("linear", rounds), log_of("linear", [])
+    apart.policies.extend(rounds)
+    merged.first_batch = apart.first_batch = 20
+    assert len(merged.policies) == 1
+    walked = [fast_walk(log, rule, X, group) for log in (merged, apart)]
+    on_the_way = (walked[1][1] > 0.5) & (merged.past_acceptance(X, group) < 0.5)
+    assert on_the_way.mean() > 0.1
+    np.testing.assert_allclose(walked[0], walked[1], 1e-9)
+
+
+def test_the_last_round_is_remembered_by_itself():
+    X, group = people(300)
+    rule, rounds = SummedAcceptance(0.5), alike_rounds(6, coins=True, ramp=1.0, seed=2)
+    merged, apart = log_of("linear", rounds), log_of("linear", [])
+    for policy in rounds:
+        apart.append(policy, merge=False)
+    assert (len(merged.policies), len(apart.policies)) == (1, 6)
+    assert merged.last is rounds[-1]
+    found = [log.last_acceptance(X, group, rule) for log in (merged, apart)]
+    np.testing.assert_allclose(*found, 1e-9)
 
 
 RAMPS = {"full": (1.0,), "ramped": (1.0, 0.3, 0.9, 0.0)}
@@ -337,7 +425,7 @@ def test_an_applicant_exactly_at_tau_is_not_known(likelihood, rule, own, known):
     log, found = PolicyLog(likelihood, N_HISTORY), []
     for _ in range(2):
         found.append(log.look(X, group, rule, score_of=0).known.tolist())
-        log.append(policy)
+        log.append(policy, merge=rule.needs == "acceptance")
     found.append(log.look(X, group, rule, score_of=0).known.tolist())
     assert found == [[one] * 3 for one in known]
     assert fast_walk(log, rule, X, group)[0].tolist() == [own] * 3

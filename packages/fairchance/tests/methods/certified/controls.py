@@ -16,7 +16,7 @@ class PlugIn(Engine):
     """Deploys the widest rung whose estimated FDR is at most α, without a test."""
 
     def choose(self, *, beside=False, ramp=1.0):
-        if self.known_rows().size < 30:
+        if self.n_known < 30:
             return super().choose()
         newest = self.stage.ladder_rows[-1]
         for rung in reversed(range(newest.ladder.grid.size)):

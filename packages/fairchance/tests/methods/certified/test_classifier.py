@@ -97,9 +97,9 @@ def test_outcomes_of_unknown_or_rejected_applicants_are_refused(classifier, batc
             classifier.observe(ids, [1, 1])
     with pytest.raises(InputError, match=f"{taken[0]}"):
         classifier.observe([taken[0], taken[0]], [0, 1])
-    assert classifier._engines[0].known_rows().size == 0
+    assert classifier._engines[0].n_known == 0
     classifier.observe([taken[0], taken[0]], [1, 1]).observe([taken[0]], [1])
-    assert classifier._engines[0].known_rows().size == 1
+    assert classifier._engines[0].n_known == 1
     classifier.observe([], [])
 
 
@@ -431,8 +431,8 @@ def test_withdrawn_applicants_count_as_bad_and_teach_nothing():
     as_bad.observe(ids, np.where(gone, 0, outcome))
     assert wealth(classifier) == pytest.approx(wealth(as_bad), abs=1e-12)
     assert wealth(classifier).any()
-    assert classifier._engines[0].known_rows().size == (~gone).sum()
-    assert as_bad._engines[0].known_rows().size == ids.size
+    assert classifier._engines[0].n_known == (~gone).sum()
+    assert as_bad._engines[0].n_known == ids.size
 
 
 def test_a_withdrawal_stays_unless_corrected():
@@ -441,7 +441,7 @@ def test_a_withdrawal_stays_unless_corrected():
     with pytest.raises(InputError):
         classifier.observe(ids[:1], outcome[:1])
     classifier.correct(ids[:1], outcome[:1])
-    assert classifier._engines[0].known_rows().size == 1
+    assert classifier._engines[0].n_known == 1
     classifier.observe(ids[2:], outcome[2:])
     with pytest.raises(InputError):
         classifier.withdraw(ids[3:4])

@@ -15,7 +15,8 @@ from scipy.special import expit
 from scipy.stats import fisher_exact
 
 from fairchance.methods.certified.engine import Change
-from fairchance.methods.certified.evidence import WINDOWS, compare_with_earlier
+from fairchance.methods.certified.evidence import WINDOWS, StratumCounts, compare_with_earlier
+from fairchance.people.store import NEVER, NOT_TAKEN, PENDING
 from fairchance.simulate.populations import draw_applicants
 from fairchance.words.rounds import note_text
 from methods.certified.known_truth import (
@@ -46,6 +47,14 @@ def arrangements(stratum, bad):
         yield np.isin(np.arange(stratum.size), np.concatenate([*map(np.array, chosen)]))
 
 
+def by_rows(stratum, bad, recent, matters=1.0):
+    """Compare outcomes that are given row by row."""
+    n = stratum.max() + 1
+    some = (slice(None), bad, recent, recent & bad)
+    counts = [np.bincount(stratum[rows], minlength=n) for rows in some]
+    return compare_with_earlier(*counts, matters)
+
+
 def small_case(rng):
     stratum, recent = rng.integers(0, 3, 11), np.arange(11) >= 7
     return stratum, rng.random(11) < 0.4, recent
@@ -55,7 +64,7 @@ def test_one_stratum_is_fishers_exact_test(rng):
     for _ in range(20):
         bad, recent = rng.random(80) < 0.2, np.arange(80) >= 50
         table = [[np.sum(bad[at]), np.sum(~bad[at])] for at in (recent, ~recent)]
-        p = compare_with_earlier(np.zeros(80, np.intp), bad, recent)
+        p = by_rows(np.zeros(80, np.intp), bad, recent)
         assert p == pytest.approx(fisher_exact(table, alternative="greater")[1], abs=ATOL)
 
 
@@ -65,7 +74,7 @@ def test_several_strata_by_enumeration(rng):
         # A stratum that is all recent, or all earlier, compares nothing.
         both = np.array([np.unique(recent[stratum == one]).size == 2 for one in stratum])
         counts = [np.sum(other & recent & both) for other in arrangements(stratum, bad)]
-        p = compare_with_earlier(stratum, bad, recent)
+        p = by_rows(stratum, bad, recent)
         assert p == pytest.approx(
             np.mean(np.array(counts) >= np.sum(bad & recent & both)), abs=1e-9
         )
@@ -74,7 +83,7 @@ def test_several_strata_by_enumeration(rng):
 def test_p_values_are_valid_by_enumeration(rng):
     for _ in range(5):
         stratum, bad, recent = small_case(rng)
-        p = np.array([compare_with_earlier(stratum, x, recent) for x in arrangements(stratum, bad)])
+        p = np.array([by_rows(stratum, x, recent) for x in arrangements(stratum, bad)])
         for level in (0.01, 0.05, 0.2, 0.5):
             assert np.mean(p <= level) <= level + ATOL
 
@@ -83,8 +92,62 @@ def test_large_rounds_lose_nothing_by_leaving_out_the_impossible():
     rng = np.random.default_rng(3)
     bad, recent = rng.random(400_000) < 0.12, np.arange(400_000) >= 300_000
     table = [[np.sum(bad[at]), np.sum(~bad[at])] for at in (recent, ~recent)]
-    p = compare_with_earlier(np.zeros(bad.size, np.intp), bad, recent)
+    p = by_rows(np.zeros(bad.size, np.intp), bad, recent)
     assert p == pytest.approx(fisher_exact(table, alternative="greater")[1], rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [60, 3000])
+def test_a_comparison_is_cut_short_only_if_it_cannot_matter(rng, n):
+    short = 0
+    for _ in range(60):
+        stratum, recent = rng.integers(0, 9, n), np.arange(n) >= 0.7 * n
+        bad = rng.random(n) < np.where(recent, rng.uniform(0.1, 0.4), 0.2)
+        exact, p = (by_rows(stratum, bad, recent, matters) for matters in (1.0, 0.004))
+        short += p != exact
+        assert p in (exact, 1.0)
+        assert p == exact or exact > 0.004
+    assert short > 0 or n == 60
+
+
+def test_counts_compare_as_the_rows_do(rng):
+    """Outcomes arrive late in any order, and some never."""
+    counts, rounds = StratumCounts(12), np.empty(0, np.int32)
+    stratum, outcome = np.empty(0, np.intp), np.empty(0, np.int8)
+    codes = np.array([0, 1, PENDING, NEVER, NOT_TAKEN], np.int8)
+    for t in range(1, 16):
+        n = int(rng.integers(0, 30))
+        new = np.arange(rounds.size, rounds.size + n)
+        rounds, stratum = (
+            np.append(rounds, np.full(n, t)),
+            np.append(stratum, rng.integers(0, 9, n)),
+        )
+        outcome = np.append(outcome, rng.choice(codes, n))
+        counts.add(t, new, stratum[new], outcome[new])
+        late = rng.permutation(
+            np.flatnonzero((outcome == PENDING) & (rng.random(rounds.size) < 0.3))
+        )
+        outcome[late] = rng.choice(codes[[0, 1, 3, 4]], late.size)
+        counts.take_in(rounds[late], late, outcome[late])
+        took = outcome != NOT_TAKEN
+        for window in WINDOWS:
+            recent = took & (t - rounds < window)
+            bad = np.where(recent, outcome == 0, outcome != 1) & took
+            expected = [
+                np.bincount(stratum[rows], minlength=12)
+                for rows in (took, bad, recent, bad & recent)
+            ]
+            assert np.array_equal(counts.compared(t, window), expected)
+
+
+def test_forgotten_applicants_stay_in_the_counts():
+    counts = StratumCounts(3)
+    outcome = np.array([0, 1, PENDING, PENDING], np.int8)
+    counts.add(1, np.arange(4), np.array([0, 1, 2, 2]), outcome)
+    before = counts.compared(1, 1)
+    counts.forget(np.array([-1, 0, -1, 1]))
+    assert np.array_equal(counts.compared(1, 1), before)
+    counts.take_in(np.array([1], np.int32), np.array([1]), np.array([0], np.int8))
+    assert counts.compared(1, 1)[3].tolist() == [1, 0, 1]
 
 
 # False alarms
@@ -130,7 +193,7 @@ class Monitoring:
             stratum = (rank * self.strata).astype(np.intp)
             for window in WINDOWS:
                 recent = rounds > t - window
-                if t > window and compare_with_earlier(stratum, bad, recent) <= level:
+                if t > window and by_rows(stratum, bad, recent) <= level:
                     return t
         return 0
 

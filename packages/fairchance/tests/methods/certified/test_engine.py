@@ -12,11 +12,12 @@ from fairchance import CertifiedClassifier
 from fairchance.core.noise import OutcomeNoise
 from fairchance.errors import LearningWarning
 from fairchance.ledger import Program, verify
+from fairchance.methods.certified import pilot
 from fairchance.methods.certified.engine import ChosenPolicy, edge_softness, walk_starts
 from fairchance.methods.certified.ladder import LadderRows
-from fairchance.methods.certified.pilot import Pilot, RungEstimates
+from fairchance.methods.certified.pilot import Pilot, RungEstimates, Sample
 from fairchance.people.likelihoods import ConstantLikelihood
-from fairchance.people.store import PeopleStore
+from fairchance.people.store import PENDING, PeopleStore
 from fairchance.simulate.populations import draw_applicants
 from methods.certified.known_truth import (
     ALPHA,
@@ -271,7 +272,7 @@ def test_after_an_alarm_old_outcomes_are_left_out():
     t = classifier.rounds_[-1].round
     assert t <= 18
     assert engine.ladders == []
-    assert engine.rows["round"][engine.known_rows()].min() == t - 4  # five rounds are kept
+    assert engine.rows["round"][engine.learnable_rows()].min() == t - 4  # five rounds are kept
     policies = play(classifier, WORSE, rng, n=DRIFT_BATCH, rounds=1)
     assert not policies[0].certified
     assert classifier.rounds_[-1].status == "pilot"
@@ -383,11 +384,77 @@ def test_waiting_rounds_count_if_they_are_kept(waiting):
     run.play(NARROW, 10)
     settled = 10 - waiting
     assert run.engine.estimates.n_people == (KEPT + settled) * WIDE_BATCH
-    rows, in_tests = run.engine.rows, run.engine.estimates.settled
+    rows, in_tests = run.engine.rows, run.engine.sample.row[run.engine.estimates.settled]
     assert rows["round"][in_tests].min() == 10 - KEPT + 1
     assert np.unique(rows["round"][in_tests]).size == KEPT + settled
     p = np.zeros(in_tests.size)
     X, group = rows.X[in_tests], rows["group"][in_tests]
     for ladder, rung in run.rounds[10 - KEPT : 10 + settled]:
         p += WIDE_BATCH * ladder.policy(ladder.locate(X, group), rung)
-    assert rows["p_sum"][in_tests] == pytest.approx(p, rel=1e-9)
+    assert run.engine.sample.p_sum == pytest.approx(p, rel=1e-9)
+    assert len(run.engine.settled) < KEPT + settled  # rounds with one policy are one entry
+
+
+# The sample and the counts
+
+
+def test_a_sample_is_the_same_in_any_order_and_stands_for_all(monkeypatch, rng):
+    monkeypatch.setattr(pilot, "SAMPLED", 400)
+    bits = rng.integers(0, 2**63, 3000).astype(np.uint64)
+    samples = []
+    for order in (np.arange(3000), rng.permutation(3000)):
+        sample = Sample()
+        for part in np.split(order, 10):
+            chosen = part[sample.chosen(bits[part])]
+            sample.append(chosen, bits[chosen], np.ones(chosen.size))
+            stays = sample.too_many()
+            if stays is not None:
+                sample.keep(stays)
+            assert sample.row.size <= 500
+        samples.append(set(sample.row.tolist()))
+    few, many = sorted(samples, key=len)
+    assert len(few) >= 400
+    assert few <= many  # both are those with the smallest keys
+
+
+def test_estimates_of_a_sample_are_those_of_all_within_their_error(monkeypatch):
+    runs = []
+    for most in (20_000, 500):
+        monkeypatch.setattr(pilot, "SAMPLED", most)
+        run = ChosenRungs(np.random.default_rng(5), learner=QUICK)
+        run.play(WIDE, 25)
+        runs.append(run)
+    every, some = (run.engine.estimates for run in runs)
+    assert every.each == 1.0
+    assert some.each == every.settled.size / some.settled.size > 3
+    assert some.settled.size <= 625
+    for one in (every, some):
+        assert one.rows["p_sum"].size == one.rows["round"].size
+    rung = runs[0].reach.ladder.nearest(WIDE)
+    (all_bad, _), (bad, error) = (run.estimate() for run in runs)
+    assert abs(bad - all_bad) < 4 * error
+    accepted = [
+        one.totals(run.reach)[0][rung] for one, run in zip((every, some), runs, strict=True)
+    ]
+    assert accepted[1] == pytest.approx(accepted[0], rel=0.1)
+    control = accepted[1] / some.each  # without the weight of a sampled row
+    assert control < 0.5 * accepted[0]
+
+
+def test_counts_of_rounds_are_those_of_the_rows(rng):
+    classifier = start(PEOPLE, rng, horizon=30, learner=QUICK, patience=2)
+    (engine,) = classifier._engines
+    for t in range(1, 9):
+        people = draw_applicants(PEOPLE, 200, rng).people
+        batch = classifier.decide(people.X)
+        ids = rng.permutation(batch.ids[batch.accepted])
+        known = ids[2 if t % 2 else 5 :]  # in every other round some stay pending
+        classifier.observe(known, rng.integers(0, 2, known.size))
+        classifier.not_taken(ids[:2])
+        if t == 6:
+            classifier.forget(batch.ids[::3])
+        rounds, outcome = engine.rows["round"], engine.rows["outcome"]
+        for kind, some in enumerate((outcome > -9, outcome == PENDING, outcome >= 0)):
+            assert np.array_equal(engine.tally[:, kind], np.bincount(rounds[some], minlength=t + 1))
+        assert engine.n_known == np.sum(outcome >= 0)
+        assert engine.n_known > engine.n_learnable == engine.learnable_rows().size > 0 or t == 1

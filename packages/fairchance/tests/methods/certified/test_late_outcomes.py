@@ -221,7 +221,7 @@ def test_no_two_rankings_learn_nearly_the_same(lag, together):
     """Outcomes arrive after some rounds: round by round, or those of a year at once."""
     desk, known = Desk(horizon=40, learner=QUICK), {}
     for t in range(1, 41):
-        known[t] = desk.engine.learnable_rows().size
+        known[t] = desk.engine.n_learnable
         desk.decide()
         if not together:
             arrived = [t - lag] if t > lag else []

@@ -101,6 +101,7 @@ class ReleasedClassifier(PartialFeedbackClassifier):
     """The classifier with deviations switched on."""
 
     switches: frozenset[str] = frozenset()
+    _every_round = 2**62  # as the released code, however many variants share an object (C1)
 
     def switch_on(self, switches: frozenset[str]) -> ReleasedClassifier:
         """Switch deviations on and return the classifier."""

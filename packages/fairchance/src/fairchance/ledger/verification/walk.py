@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairchance.errors import InputError, LedgerError, UntrustedError
+from fairchance.errors import InputError, LedgerError, UntrustedError, VersionsError
 from fairchance.ledger.base import Entry
 from fairchance.ledger.chain import NOTHING, Checkpoint
 from fairchance.ledger.control import Control
@@ -250,7 +250,7 @@ class _Walk:
         try:
             for proof in self._proofs:
                 proof.step(entry)
-        except UntrustedError:
+        except (UntrustedError, VersionsError):
             raise  # the ledger is not at fault
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise MismatchError(f"{describe(entry)}: it cannot be repeated, {error}") from error

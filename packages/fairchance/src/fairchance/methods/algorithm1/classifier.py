@@ -63,6 +63,8 @@ __all__ = ["ENOUGH_TO_TELL", "Deployed", "PartialFeedbackClassifier", "check_set
 
 # Applicants in a region before a note says that nothing can start there, or take-up is estimated.
 ENOUGH_TO_TELL = 30
+# The share by which outcomes must have grown to be learned from, after the first rounds.
+GROWTH = 0.1
 
 _FOLD = 3  # purpose of the randomness that assigns folds
 _SECOND = np.uint64(1 << 63)  # keyed bits from here on are in the second fold
@@ -256,6 +258,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
     """
 
     _columns: ClassVar[dict[str, Any]] = LOG_COLUMNS  # extra columns of the store
+    _every_round: ClassVar[int] = 50  # rounds in which all news is learned; the paper has 39
 
     @property
     def _encodes(self) -> bool:
@@ -402,7 +405,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         assert learned is not None  # the intake saw both outcomes
         self._learned: Learned = replace(learned, take_up=self._take_up(1))
         self._deployed = self._learned
-        self._news, self._learned_by = False, self._rules(1)
+        self._note_learned(self._rules(1))
         self._fitted = {name: getattr(self, name) for name in _FIXED}
 
     def decide(
@@ -589,7 +592,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         if names.size:
             outcome = self._intake.read_outcomes(outcomes, names.shape[0])
             changes = self._people.observe(names, id_bits(names), outcome, correcting=True)
-            self._news |= len(changes) > 0
+            self._revise(len(changes) > 0)
             t = len(self._rounds)
             self._remember_corrections(t, names[changes.at], changes.before, changes.after)
         return self
@@ -610,8 +613,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         names = self._intake.read_ids(ids)
         changes = self._people.withdraw(names, id_bits(names))
         # With a maturity, pending outcomes come to count as bad, so withdrawing one is news too.
-        if (changes.before >= 0).any() or self.maturity is not None:
-            self._news = True
+        self._news |= self.maturity is not None
+        self._revise(bool((changes.before >= 0).any()))
         return self
 
     def not_taken(self, ids: Any) -> Self:
@@ -649,7 +652,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         if names.size:
             self._people.forget(names, id_bits(names))
             self._forget_corrections(names)
-            self._news = True
+            self._revise(True)
         return self
 
     # Questions that change nothing.
@@ -766,8 +769,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         check_is_fitted(self, "_rounds")
         if not self._rounds:
             return None
-        f, log = self._deployed, self._log
-        return Deployed(f, log.policies[-1], log.n_final)
+        assert self._log.last is not None
+        return Deployed(self._deployed, self._log.last, self._log.n_final)
 
     # Hooks for classifiers of other kinds of outcomes.
 
@@ -824,11 +827,40 @@ class PartialFeedbackClassifier(DecidingClassifier):
             f_0 = Learned.following(past.likelihood, n_groups, self.first_round, past.cut)
             return replace(f_0, take_up=self._take_up(t), notes=self._overlooked.notes())
         rules = self._rules(t)
-        if self._news or rules != self._learned_by:
+        if self._is_due(t, rules):
             learned = self._learn(t) or self._learned
             self._learned = replace(learned, take_up=self._take_up(t))
-            self._news, self._learned_by = False, rules
+            self._note_learned(rules)
         return self._learned
+
+    def _revise(self, changed: bool) -> None:
+        """Remember whether an outcome that f_t may rest on was changed or removed."""
+        self._news |= changed
+        self._revised |= changed
+
+    def _note_learned(self, rules: LearningRules) -> None:
+        self._news = self._revised = False
+        self._learned_by, self._n_learned = rules, self._n_settled(rules)
+
+    def _is_due(self, t: int, rules: LearningRules) -> bool:
+        """Return whether f_t has to be learned; the last one serves again if not.
+
+        After many rounds, a round adds little to all outcomes. Then f_t is learned when they have
+        grown by a tenth, at once if an outcome was revised, and when an option changed.
+        """
+        if t <= self._every_round:
+            return self._news or rules != self._learned_by
+        if self._revised or replace(rules, waiting=None) != replace(self._learned_by, waiting=None):
+            return True
+        return self._n_settled(rules) >= self._n_learned * (1 + GROWTH)
+
+    def _n_settled(self, rules: LearningRules) -> int:
+        """Return how many rows learning uses, for f_t or for take-up."""
+        settled = (
+            rows.counted(rules.waiting) | (rows["outcome"] == NOT_TAKEN)
+            for rows in self._people.parts
+        )
+        return sum(int(np.count_nonzero(rows)) for rows in settled)
 
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
         rules = self._rules(t, everywhere=everywhere)

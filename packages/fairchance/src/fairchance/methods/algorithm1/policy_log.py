@@ -9,12 +9,17 @@ A round with a ramp r below 1 did what its policy says for a share r of the appl
 incumbent decided (d) for the others, so p_i = (1 − r)·d + r·π_i takes the place of π_i. Where d of
 an applicant is not known, f_0's probability of acceptance stands for it, since f_0 imitates how the
 lender decided before. An applicant who is not barred now is taken as one who never was.
+
+Rounds that share f_i and its thresholds are merged into one policy, so that the log grows with what
+was learned and not with the number of rounds. A merged policy never claims more coverage than its
+rounds gave (``LoggedPolicy.joined``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
@@ -50,6 +55,7 @@ LOG_COLUMNS = {
 }
 
 _NO_CHANCE = 1e-30
+_LIKE = 1.5  # largest ratio of ``others`` of rounds that are merged
 # Scores in a block: few enough to stay in the processor's cache, which makes linear models several
 # times faster. Other models cost a call each, so they get fewer and larger blocks.
 _LINEAR_SCORES, _BLOCK = 2048 * 40, 65536
@@ -82,6 +88,8 @@ class LoggedPolicy:
         of being explored; ``left`` is 0 if the round could not explore.
     n_people, n_rounds
         How many applicants and rounds were decided by it.
+    most
+        Per group, the largest probability of being explored; below 1 only if rounds were merged.
     follows
         How it follows f_0. ``"matched"``: f_0's thresholds accept applicants who are not known,
         too; ``"drawn"``: f_0's score is the probability of every applicant.
@@ -99,20 +107,59 @@ class LoggedPolicy:
     n_rounds: int = 1
     follows: str = ""
     ramp: float = 1.0
+    most: NDArray[np.float64] = field(default_factory=lambda: np.ones(1))
 
     def __post_init__(self) -> None:
-        for array in (self.thresholds, self.group_factor, self.left, self.others):
+        object.__setattr__(self, "most", np.broadcast_to(self.most, self.left.shape))
+        for array in (self.thresholds, self.group_factor, self.left, self.others, self.most):
             array.setflags(write=False)  # the log never changes
 
     def acts_like(self, other: LoggedPolicy) -> bool:
-        """Return whether both accept the same applicants and do not explore."""
-        explores = self.left.any() or other.left.any()
+        """Return whether both exploit alike and explore by the same g in draws of like size."""
         return (
             self.likelihood == other.likelihood
             and self.follows == other.follows == ""
-            and (self.ramp == other.ramp == 0 or (self.ramp == other.ramp == 1 and not explores))
+            and self.ramp == other.ramp
             and np.array_equal(self.thresholds, other.thresholds)
-            and np.array_equal(self.group_factor, other.group_factor)
+            and (self.strategy is other.strategy or self.strategy == other.strategy)
+            and self._draws_like(other)
+        )
+
+    def _draws_like(self, other: LoggedPolicy) -> bool:
+        """Return whether ``joined`` loses little: nothing with equal ``others``, as with coins."""
+        first, second = self.others / self.group_factor, other.others / other.group_factor
+        both = (self.left > 0) & (other.left > 0)
+        least, most = np.minimum(first, second), np.maximum(first, second)
+        return bool(np.all(~both | (most <= _LIKE * least)))
+
+    def joined(self, other: LoggedPolicy) -> LoggedPolicy:
+        """Return one policy for the rounds of two that act alike.
+
+        A policy explores with probability h_i(g) = min(most_i, left_i·g / (others_i + g)), and the
+        merged h is at most the mean of both over applicants, for every g: 1 / (others + g) is
+        convex in ``others``, so their mean, weighted by ``left``, gives a lower bound (Jensen).
+        Both h_i rise beyond the g at which the first of them reaches its limit, so the merged h
+        has its value there as its limit.
+        """
+        n = np.array([self.n_people, other.n_people], np.float64)
+        share = n / n.sum() if n.any() else np.full(2, 0.5)
+        # g of the other policy is counted in units of this one's factor.
+        scale = self.group_factor / other.group_factor
+        others = np.array([self.others, other.others * scale])
+        most = np.array([self.most, other.most])
+        left = np.array([self.left, other.left])
+        left = np.where(others > 0, left, np.minimum(left, most))  # then h is constant
+        mean = share @ left
+        middle = np.where(mean > 0, share @ (left * others), 1.0) / np.where(mean > 0, mean, 1.0)
+        reaches = left > most
+        at = np.where(reaches, most * others / np.where(reaches, left - most, 1.0), np.inf)
+        return replace(
+            self,
+            left=mean,
+            others=middle,
+            most=np.minimum(mean / (1 + middle / at.min(axis=0)), 1.0),
+            n_people=self.n_people + other.n_people,
+            n_rounds=self.n_rounds + other.n_rounds,
         )
 
 
@@ -146,6 +193,7 @@ class PolicyLog:
     Attributes
     ----------
     n_final : policies that later rounds cannot extend, as they are part of stored sums.
+    last : the policy of the last round by itself, if there was a round.
     """
 
     def __init__(self, past: Likelihood, n_history: int) -> None:
@@ -154,6 +202,8 @@ class PolicyLog:
         self.policies: list[LoggedPolicy] = []
         self.first_batch = 0
         self.n_final = 0
+        self.last: LoggedPolicy | None = None
+        self._before_last: list[LoggedPolicy] = []
 
     @property
     def n_rounds(self) -> int:
@@ -176,22 +226,23 @@ class PolicyLog:
     def append(self, policy: LoggedPolicy, *, merge: bool = True) -> None:
         """Log a round's policy.
 
-        A policy that acts like the last one extends it, so that a stream of single applications
-        does not log a policy each. That is exact if coverage is a sum of π_i, because it does not
-        change in between for applicants who are not known; other rules pass ``merge=False``.
+        It extends a policy that acts alike, unless that is final. Coverage must be a sum of π_i;
+        other rules pass ``merge=False``.
         """
         if not self.policies:
             self.first_batch = policy.n_people
-        is_open = len(self.policies) > self.n_final
-        if not (merge and is_open and self.policies[-1].acts_like(policy)):
-            self.policies.append(policy)
-            return
-        last = self.policies[-1]
-        self.policies[-1] = replace(
-            last,
-            n_people=last.n_people + policy.n_people,
-            n_rounds=last.n_rounds + policy.n_rounds,
+        self.last, self._before_last = policy, self.policies
+        alike = (
+            at
+            for at in range(self.n_final, len(self.policies) if merge else 0)
+            if self.policies[at].acts_like(policy)
         )
+        at = next(alike, None)
+        if at is None:
+            self.policies = [*self.policies, policy]
+        else:
+            merged = self.policies[at].joined(policy)
+            self.policies = [*self.policies[:at], merged, *self.policies[at + 1 :]]
 
     # Applicants to decide on.
 
@@ -251,11 +302,13 @@ class PolicyLog:
     def last_acceptance(
         self, X: Any, group: Groups, rule: CoverageRule, incumbent: NDArray[Any] | None = None
     ) -> NDArray[np.float64]:
-        """Return the probability that the last policy accepts each applicant."""
-        last, past = len(self.policies) - 1, self.past_acceptance(X, group)
-        _, w = self.walk(X, group, rule, past, end=last, incumbent=incumbent)
-        times, _ = self.walk(X, group, rule, w, begin=last, incumbent=incumbent)
-        return np.asarray(times / self.policies[-1].n_people)
+        """Return the probability that the policy of the last round accepts each applicant."""
+        assert self.last is not None
+        log, n = copy(self), len(self._before_last)
+        log.policies = [*self._before_last, replace(self.last, n_people=1)]
+        past = self.past_acceptance(X, group)
+        _, w = log.walk(X, group, rule, past, end=n, incumbent=incumbent)
+        return log.walk(X, group, rule, w, begin=n, incumbent=incumbent)[0]
 
     def past_acceptance(
         self, X: Any, group: Groups, rows: Rows | None = None
@@ -420,7 +473,9 @@ class _Rounds:
     thresholds: Floats
     left: Floats
     others: Floats
+    most: Floats
     group_factors: Floats
+    n_rounds: Floats
     matched: NDArray[np.bool_]  # f_0 also accepts applicants who are not known
     drawn: NDArray[np.bool_]  # f_0's score is the probability
     ramps: Floats
@@ -443,7 +498,7 @@ class _Rounds:
         counts = accumulate((policy.n_rounds for policy in policies), initial=n_before)
         weights = [rule.round_weight(p.n_people, p.n_rounds, first_batch) for p in policies]
         tables = {}
-        for name in ("thresholds", "left", "others", "group_factor"):
+        for name in ("thresholds", "left", "others", "most", "group_factor"):
             rows = [getattr(policy, name) for policy in policies]
             table = np.array(rows, dtype).T if rows else np.empty((1, 0), dtype)
             tables[name] = table if (table != table[:1]).any() else table[:1]
@@ -458,7 +513,9 @@ class _Rounds:
             thresholds=tables["thresholds"],
             left=tables["left"],
             others=tables["others"],
+            most=tables["most"],
             group_factors=tables["group_factor"],
+            n_rounds=np.array([policy.n_rounds for policy in policies], dtype),
             matched=np.array([policy.follows == "matched" for policy in policies], np.bool_),
             drawn=np.array([policy.follows == "drawn" for policy in policies], np.bool_),
             ramps=np.array([policy.ramp for policy in policies], dtype),
@@ -493,9 +550,32 @@ class _Rounds:
         known[:, 0] = start > self.levels[0]
         np.greater(adding[:, :-1], self.levels[1:-1], out=known[:, 1:])
         pi = np.where(known & ~self.drawn, accepted, unknown)
+        for i in np.flatnonzero(self.n_rounds > 1):
+            before = start if i == 0 else adding[:, i - 1]
+            some = ~known[:, i] & (adding[:, i] > self.levels[i])
+            if some.any():
+                ends = before[some], adding[some, i]
+                pi[some, i] = self._in_between(i, *ends, unknown[some, i], accepted[some, i])
         p = self._ramped(pi, incumbent, which)
         w = start + p @ self.weights if self.needs == "acceptance" else adding[:, -1]
         return p @ self.people, w
+
+    def _in_between(
+        self,
+        i: int,
+        before: Floats,
+        after: Floats,
+        unknown: Floats,
+        accepted: NDArray[np.bool_],
+    ) -> Floats:
+        """Return the mean π of merged rounds in which applicants become known.
+
+        Each of the rounds adds the same to w, so these are rounds unknown, and then known.
+        """
+        n = self.n_rounds[i]
+        step = (after - before) / n
+        still = np.minimum((np.floor((self.levels[i] - before) / step) + 1) / n, 1)
+        return np.asarray(still * unknown + (1 - still) * accepted)
 
     def unknown(
         self,
@@ -527,6 +607,8 @@ class _Rounds:
         explored = np.asarray(
             chance(g, _per_person_table(left, group), _per_person_table(others, group))
         )
+        if (self.most < 1).any():
+            np.minimum(explored, _per_person_table(self.most[:, which], group), out=explored)
         matched, drawn = self.matched[which], self.drawn[which]
         if matched.any():
             accepted = score >= _per_person_table(self.thresholds[:, which], group)

@@ -6,7 +6,6 @@ features, logged probabilities and outcomes of accepted applicants; ids serve on
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.core.decisions import CertifiedRound, CurvePoint, Note
+from fairchance.core.decisions import CertifiedRound, CurvePoint, Decisions, Note
 from fairchance.core.limits import Limited
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy
@@ -43,6 +42,7 @@ from fairchance.methods.certified.pilot import (
     BesidePilot,
     Pilot,
     RungEstimates,
+    Sample,
     allowed_bad,
     expected_bad,
     found_bad,
@@ -63,6 +63,7 @@ __all__ = [
     "Engine",
     "LadderBets",
     "LastBatch",
+    "OpenRound",
     "Reference",
     "SettledRound",
     "Stage",
@@ -229,6 +230,8 @@ class WaitingRound:
         The bets of each ladder; empty if the ladders were dropped since.
     persons
         Numbers of the persons who applied; None if each application is another person's.
+    void
+        Whether it is no evidence.
     """
 
     number: int
@@ -243,6 +246,7 @@ class WaitingRound:
     policy: ChosenPolicy
     bets: list[LadderBets]
     persons: NDArray[np.intp] | None = None
+    void: bool = False
 
     def locate(self) -> None:
         """Find the positions of the applicants on every ladder that bets."""
@@ -262,12 +266,41 @@ class WaitingRound:
         self.X, self.group = self.X[:0].copy(), self.group[:0].copy()
 
 
+@saved
+@dataclass(eq=False)
+class OpenRound:
+    """A round that applicants are decided in, with everything that was fixed before it.
+
+    Attributes
+    ----------
+    policy
+        The policy that decides.
+    bets
+        The bets of each ladder, without positions; empty if the ladders were dropped since.
+    record
+        The record of the round, without what is known of its applicants at the end.
+    """
+
+    policy: ChosenPolicy
+    bets: list[LadderBets]
+    record: CertifiedRound
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedRound:
-    """A decided round before it is logged, and its applicants for the next choice of bets."""
+    """A decided round before it is logged.
+
+    Attributes
+    ----------
+    waiting, record
+        The round and its record.
+    batch
+        Its applicants, for the next choice of bets; None if there are none.
+    """
 
     waiting: WaitingRound
-    batch: LastBatch
+    record: CertifiedRound
+    batch: LastBatch | None
 
 
 @saved
@@ -478,10 +511,14 @@ class Engine:
     rules
         The promise.
     rows
-        Our own accepted applicants, with the columns ``p`` (logged probability) and ``p_sum``
-        (Σ n_i·p_i over settled rounds i; 0 until the applicant's own round is settled).
+        Our own accepted applicants, with the columns ``p`` (logged probability), ``incumbent`` (the
+        lender's own decision) and ``bits`` (of ids).
     n_groups
         Number of groups.
+    sample
+        Those of them that estimates rest on: a part of the rows of settled rounds.
+    tally
+        For each round, from 0 on, how many were accepted, are pending, and have a known outcome.
     stage
         The tests since certificates were last dropped.
     generation
@@ -489,7 +526,8 @@ class Engine:
     waiting
         Rounds that are not in the tests yet, in their order.
     settled
-        Rounds that are in the tests and count in estimates, in their order.
+        Rounds that are in the tests and count in estimates, in their order; older ones with the
+        same policy are one entry.
     settled_round
         The last round in the tests; missing outcomes of rounds up to it count as bad.
     settled_after
@@ -510,11 +548,15 @@ class Engine:
         The largest number of rounds after which an outcome has arrived.
     past_worth
         What the past earned per applicant, if the history is evidence; else NaN.
+    opened
+        The round that is open; None if none is.
     """
 
     rules: Rules
     rows: ApplicantRows
     n_groups: int
+    sample: Sample = field(default_factory=Sample)
+    tally: NDArray[np.int64] = field(default_factory=lambda: np.zeros((1, 3), np.int64))
     stage: Stage = field(default_factory=Stage)
     generation: Generation = field(default_factory=Generation)
     waiting: list[WaitingRound] = field(default_factory=list)
@@ -529,6 +571,11 @@ class Engine:
     handed_over: bool = True
     delay: int = 0
     past_worth: float = float("nan")
+    opened: OpenRound | None = None
+    _estimates: RungEstimates | None = None  # until something that they rest on changes
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_estimates"}
 
     @property
     def ladders(self) -> list[Ladder]:
@@ -540,39 +587,67 @@ class Engine:
         """Accepted applicants that the tests rest on: the oldest ladder saw them all."""
         return max((ladder.n_tested for ladder in self.ladders), default=0)
 
-    def known_rows(self) -> NDArray[np.intp]:
-        """Return the rows whose outcome is known and counts."""
-        recent = self.rows["round"] >= self.first_round
-        return np.flatnonzero((self.rows["outcome"] >= 0) & recent)
+    @property
+    def n_known(self) -> int:
+        """Number of outcomes that are known and count."""
+        return int(self.tally[self.first_round :, 2].sum())
 
-    def learnable_rows(self) -> NDArray[np.intp]:
-        """Return the known rows of rounds that are complete, or old enough to be in the tests.
+    def _learnable_rounds(self) -> NDArray[np.bool_]:
+        """Return for each round, from 0 on, whether rankings may learn from it.
 
-        If bad outcomes arrive sooner than good ones, a ranking that learned from all known ones
-        would learn that the newest applicants are bad.
+        Those are rounds that are complete, or old enough to be in the tests. If bad outcomes arrive
+        sooner than good ones, a ranking that learned from all known ones would learn that the
+        newest applicants are bad.
         """
-        rows, rounds = self.known_rows(), self.rows["round"]
-        pending = np.bincount(rounds[self.rows["outcome"] == PENDING], minlength=self.n_rounds + 1)
-        complete = pending <= _FEW_PENDING * np.bincount(rounds, minlength=self.n_rounds + 1)
+        accepted, pending, _ = self.tally.T
+        complete = pending <= _FEW_PENDING * accepted
         if self.rules.maturity:
             complete[: max(0, self.n_rounds - self.rules.maturity + 1)] = True
-        return np.asarray(rows[complete[rounds[rows]]])
+        complete[: self.first_round] = False
+        return np.asarray(complete)
+
+    @property
+    def n_learnable(self) -> int:
+        """Number of outcomes that a ranking may learn from."""
+        return int(self.tally[self._learnable_rounds(), 2].sum())
+
+    def learnable_rows(self) -> NDArray[np.intp]:
+        """Return the rows that a ranking may learn from."""
+        learnable = self._learnable_rounds()[self.rows["round"]]
+        return np.flatnonzero((self.rows["outcome"] >= 0) & learnable)
+
+    def _count(self, first: int, last: int) -> None:
+        """Count the outcomes of some rounds again, after rows or outcomes have changed."""
+        rounds = self.rows["round"]
+        rows = slice(np.searchsorted(rounds, first), np.searchsorted(rounds, last, side="right"))
+        number, outcome = rounds[rows] - first, self.rows["outcome"][rows]
+        for kind, some in enumerate((slice(None), outcome == PENDING, outcome >= 0)):
+            counts = np.bincount(number[some], minlength=last - first + 1)
+            self.tally[first : last + 1, kind] = counts
+        self._estimates = None
 
     @property
     def estimates(self) -> RungEstimates:
         """Estimates from the rounds that are in the tests."""
-        rounds = self.rows["round"]
-        in_tests = (rounds >= self.first_round) & (rounds <= self.settled_round)
-        in_tests &= self.rows["p_sum"] > 0  # 0 if a person's first application was accepted only
-        policies = [settled.policy for settled in self.settled]
+        if self._estimates is None:
+            self._estimates = self._estimate()
+        return self._estimates
+
+    def _estimate(self) -> RungEstimates:
+        sample, policies = self.sample, [settled.policy for settled in self.settled]
+        columns = {name: self.rows[name][sample.row] for name in ("round", "outcome", "p")}
+        # p_sum is 0 if a person's first application was accepted only.
+        counts = (sample.p_sum > 0) & (columns["outcome"] != NOT_TAKEN)
+        n = self._n_settled() - int(np.searchsorted(self.rows["round"], self.first_round))
         return RungEstimates(
-            self.rows,
-            np.flatnonzero(in_tests & (self.rows["outcome"] != NOT_TAKEN)),
+            {**columns, "p_sum": sample.p_sum},
+            np.flatnonzero(counts),
             self.settled_round,
             n_people=sum(settled.n_people for settled in self.settled),
             widest=max((settled.share for settled in self.settled), default=0.0),
             noise=self.rules.noise,
             explored=max((p.pilot_share or 0.0 for p in policies if p.ladder.union), default=0.0),
+            each=n / max(1, sample.row.size),
         )
 
     # Freezing.
@@ -626,7 +701,7 @@ class Engine:
         if k >= len(freezes):
             return False
         first, outcomes = freezes[k]
-        known = self.learnable_rows().size
+        known = self.n_learnable
         began = max(self.stage.began, self.generation.began)
         if t - began + 1 < first or known < outcomes:
             return False
@@ -703,7 +778,7 @@ class Engine:
         kinds[0].outlook = outlook_of(kinds[0], self.largest_batch, rules.noise)
         for ladder in kinds:
             self._begin_tests(ladder, growth)
-        stage.freezes.append((t, self.learnable_rows().size))
+        stage.freezes.append((t, self.n_learnable))
 
     def _expected_growth(
         self,
@@ -757,13 +832,16 @@ class Engine:
         stage.ladder_rows.append(ladder_rows)
 
     def _own_positions(self, ladder: Ladder) -> Positions:
-        """Return the positions of our own accepted applicants of rounds in the tests."""
+        """Return the positions of our own accepted applicants in the sample."""
         for known in self.stage.ladder_rows:  # both kinds of ladder share a ranking
             if known.ladder.ranking is ladder.ranking:
                 return known.at
-        n = self._n_settled()
-        at = ladder.locate(self.rows.X[:n], self.rows["group"][:n])
-        return at.beside(self.rows["incumbent"][:n], None)
+        return self._located(ladder, self.sample.row)
+
+    def _located(self, ladder: Ladder, rows: Any) -> Positions:
+        """Return the positions of some rows of the store on a ladder."""
+        at = ladder.locate(self.rows.X[rows], self.rows["group"][rows])
+        return at.beside(self.rows["incumbent"][rows], None)
 
     def add_history(
         self,
@@ -1059,18 +1137,33 @@ class Engine:
             return self.past_worth, policy
         return float(self._worth(ladder_rows)[rung]), policy
 
-    # Logging rounds and forgetting applicants.
+    # Opening and closing rounds, and forgetting applicants.
 
-    def prepare(
+    def open(
         self,
         t: int,
         policy: ChosenPolicy,
+        *,
+        beside: bool,
+        group: Any,
+        group_mode: str,
+        delta: float,
+    ) -> OpenRound:
+        """Return round ``t`` with its bets, for ``opened``; nothing is changed."""
+        uses = self._choose_bets(policy, beside=beside)
+        bets = [
+            LadderBets(ladder, use, None) for ladder, use in zip(self.ladders, uses, strict=True)
+        ]
+        record = self._record(t, policy, bets, group=group, group_mode=group_mode, delta=delta)
+        return OpenRound(policy, bets, record)
+
+    def prepare(
+        self,
+        opened: OpenRound,
         X: Any,
         group: Groups,
         at: Positions,
-        p: Floats,
-        accepted: NDArray[np.bool_],
-        ids: NDArray[Any],
+        decided: Decisions,
         bits: NDArray[np.uint64],
         barred: NDArray[np.bool_] | None = None,
         persons: NDArray[np.intp] | None = None,
@@ -1080,28 +1173,50 @@ class Engine:
         ``at`` are the positions of the applicants on the policy's ladder, with the lender's own
         decisions.
         """
-        ranking, incumbent = policy.ladder.ranking, at.incumbent
-        uses = self._choose_bets(policy, beside=incumbent is not None)
+        policy, accepted, incumbent = opened.policy, decided.accepted, at.incumbent
         bets = [
-            LadderBets(ladder, use, at if ladder.ranking is ranking else None)
-            for ladder, use in zip(self.ladders, uses, strict=True)
+            replace(bet, positions=at if bet.ladder.ranking is policy.ladder.ranking else None)
+            for bet in opened.bets
         ]
-        some = _sample(bits)
-        decided = None if incumbent is None else incumbent[some]
-        batch = LastBatch(t, some, X[some], group[some], bits[some], decided)
-        batch.take_positions(bets)
-        rows = np.empty(0, np.int64)
+        batch = None
+        if bits.size:
+            some = _sample(bits)
+            by_lender = None if incumbent is None else incumbent[some]
+            batch = LastBatch(decided.round, some, X[some], group[some], bits[some], by_lender)
+            batch.take_positions(bets)
         waiting = WaitingRound(
-            t, X, group, incumbent, barred, p, accepted, ids[accepted], rows, policy, bets, persons
+            decided.round,
+            X,
+            group,
+            incumbent,
+            barred,
+            decided.propensity,
+            accepted,
+            decided.ids[accepted],
+            np.empty(0, np.int64),
+            policy,
+            bets,
+            persons,
         )
-        return PreparedRound(waiting, batch)
+        note = _unreachable(policy.ladder.floor.strategy, X, decided.score, ~decided.exploit)
+        record = replace(
+            opened.record,
+            n_people=bits.size,
+            n_accepted=int(accepted.sum()),
+            n_unreachable=0 if note is None else note.facts["n_barred"],
+            notes=(*opened.record.notes, *filter(None, [note])),
+        )
+        return PreparedRound(waiting, record, batch)
 
     def log(self, prepared: PreparedRound, rows: NDArray[np.int64]) -> None:
         """Log a round whose accepted applicants are in these rows of the store."""
         waiting, stage = prepared.waiting, self.stage
-        waiting.rows = rows
+        waiting.rows, self.opened = rows, None
         self.waiting.append(waiting)
         self.n_rounds += 1
+        self.tally = np.vstack([self.tally, [[0, 0, 0]]])
+        self._count(self.n_rounds, self.n_rounds)
+        self.largest_batch = max(self.largest_batch, waiting.p.size)
         policy = waiting.policy
         pilot = stage.beside if policy.ladder.union else stage.pilot
         if pilot is not None and policy.pilot_share is not None:
@@ -1110,7 +1225,7 @@ class Engine:
         if policy.ladder.union and waiting.p.size:
             sure = float(np.mean(waiting.p == 1))
         stage.widest = max(stage.widest, sure)
-        self.last_batch = prepared.batch
+        self.last_batch = prepared.batch or self.last_batch
 
     def drop_features(self) -> None:
         """Keep only the positions of applicants in rounds that are not in the tests yet."""
@@ -1125,8 +1240,11 @@ class Engine:
 
         ``moved`` is the new row of each old row, −1 for the deleted.
         """
-        for ladder_rows in self.stage.ladder_rows:
-            ladder_rows.keep(moved[: ladder_rows.at.rank.size] >= 0)
+        self._keep(moved[self.sample.row] >= 0)
+        self.sample.row = moved[self.sample.row]
+        for one in self.stage.ladder_rows:
+            one.counts.forget(moved)
+        self._count(0, self.n_rounds)
         for waiting in self.waiting:
             here = waiting.rows >= 0
             waiting.rows[here] = moved[waiting.rows[here]]
@@ -1169,8 +1287,8 @@ class Engine:
 
     def _settle(self, waiting: WaitingRound) -> None:
         """Let a round count in estimates: its applicants, and its policy in all weights."""
-        rows = slice(self._n_settled(), self._n_settled(waiting.number))
-        X, group, here = self.rows.X[rows], self.rows["group"][rows], waiting.rows >= 0
+        first, end = self._n_settled(), self._n_settled(waiting.number)
+        rows, here, stage = np.arange(first, end), waiting.rows >= 0, self.stage
         taken = np.flatnonzero(waiting.accepted)[here]
         # Further applications of a person have no position in tests, but are outcomes like others.
         further = waiting.barred is not None and waiting.barred[taken].any()
@@ -1179,40 +1297,53 @@ class Engine:
             for bet in waiting.bets
             if bet.positions is not None and not further
         }
-        for ladder in [*self.ladders, *(settled.policy.ladder for settled in self.settled)]:
-            if id(ladder) not in located:  # frozen later, dropped by a restart, or without a bet
-                at = ladder.locate(X, group)
-                located[id(ladder)] = at.beside(self.rows["incumbent"][rows], None)
-        earlier = self._p_sum(located, group.size)
+        for ladder in self.ladders:
+            if id(ladder) not in located:  # frozen later, or without a bet
+                located[id(ladder)] = self._located(ladder, slice(first, end))
+        bits = self.rows["bits"][first:end]
+        chosen = self.sample.chosen(bits)
+        in_sample = {number: at[chosen] for number, at in located.items()}
+        p_sum = self._p_sum(in_sample, first + chosen)  # a strategy may fail, so changes come after
+        for one in stage.ladder_rows:
+            if waiting.number >= one.ladder.frozen:
+                strata = one.strata(located[id(one.ladder)])
+                one.counts.add(waiting.number, rows, strata, self.rows["outcome"][first:end])
+        self.settled_round, self._estimates = waiting.number, None
+        if waiting.number < self.first_round:  # left out after drift
+            return
+        for one in stage.ladder_rows:
+            one.extend(in_sample[id(one.ladder)])
+        self.sample.append(first + chosen, bits[chosen], p_sum)
         settled = SettledRound(waiting.number, waiting.policy, waiting.p.size)
+        self.sample.p_sum += self._weighted_policy(settled)
+        self.settled = _merged([*self.settled, settled], self.n_rounds - _KEPT_ROUNDS)
+        stays = self.sample.too_many()
+        if stays is not None:
+            self._keep(stays)
+
+    def _keep(self, stays: NDArray[np.bool_]) -> None:
+        """Delete all others from the sample."""
+        self.sample.keep(stays)
         for ladder_rows in self.stage.ladder_rows:
-            ladder_rows.extend(located[id(ladder_rows.ladder)])
-        self.settled_round = waiting.number
-        self.rows["p_sum"][rows] = earlier
-        if waiting.number >= self.first_round:  # else left out after drift
-            self.rows["p_sum"][: rows.stop] += self._weighted_policy(settled)
-            self.settled.append(settled)
+            ladder_rows.keep(stays)
+        self._estimates = None
 
     def _weighted_policy(self, settled: SettledRound) -> Floats:
-        """Return the number of applicants times the policy's probability, for settled rows."""
+        """Return the number of applicants times the policy's probability, for the sample."""
         at = self._own_positions(settled.policy.ladder)
         return settled.n_people * settled.policy.probability(at)
 
-    def _p_sum(self, located: dict[int, Positions], n_rows: int) -> Floats:
-        """Return Σ over settled rounds of applicants times the probability of acceptance.
+    def _p_sum(self, located: dict[int, Positions], rows: NDArray[np.intp]) -> Floats:
+        """Return Σ over settled rounds of applicants times the probability of acceptance of rows.
 
-        ``located`` has positions of the rows, by the ids of ladders.
+        ``located`` has their positions, by the ids of ladders; others are added.
         """
-        n_people: Counter[tuple[int, int, float, float]] = Counter()
-        policies = {}
-        for settled in self.settled:  # many rounds share a policy, which is evaluated once
-            policy = settled.policy
-            key = id(policy.ladder), policy.rung, policy.ramp, policy.scale
-            n_people[key] += settled.n_people
-            policies[key] = policy
-        total = np.zeros(n_rows)
-        for key, n in n_people.items():
-            total += n * policies[key].probability(located[key[0]])
+        total = np.zeros(rows.size)
+        for settled in _merged(self.settled):  # a policy is evaluated once
+            ladder = settled.policy.ladder
+            if id(ladder) not in located:  # dropped by a restart
+                located[id(ladder)] = self._located(ladder, rows)
+            total += settled.n_people * settled.policy.probability(located[id(ladder)])
         return total
 
     def _leave_out_old_rounds(self) -> None:
@@ -1223,15 +1354,24 @@ class Engine:
         """
         self.first_round = max(0, self.n_rounds - _KEPT_ROUNDS + 1)
         self.settled = [kept for kept in self.settled if kept.number >= self.first_round]
-        p_sum = np.zeros(self._n_settled())
+        first, end = np.searchsorted(self.rows["round"], self.first_round), self._n_settled()
+        rows, self.sample, self._estimates = np.arange(first, end), Sample(), None
+        p_sum = np.zeros(rows.size)
         for kept in self.settled:
-            p_sum += self._weighted_policy(kept)
-        self.rows["p_sum"][: p_sum.size] = p_sum
+            at = self._located(kept.policy.ladder, rows)
+            p_sum += kept.n_people * kept.policy.probability(at)
+        self.sample.append(rows, self.rows["bits"][rows], p_sum)
 
     # Testing.
 
     def take_in(self, rows: NDArray[np.int64], *, correcting: bool) -> None:
         """Take in new outcomes of rows, or corrected ones, and test what is complete."""
+        rounds = self.rows["round"][rows]
+        if rows.size:
+            self._count(int(rounds.min()), int(rounds.max()))
+        late = rows[rounds <= self.settled_round]
+        for one in self.stage.ladder_rows if late.size else ():
+            one.counts.take_in(self.rows["round"][late], late, self.rows["outcome"][late])
         if correcting and self._tested(self.rows["round"][rows]).any():
             self.restart("correction")
         if not correcting:
@@ -1321,7 +1461,7 @@ class Engine:
             self._compare_rounds(waiting, allowed)
         counted, bad = accepted.copy(), np.zeros(accepted.size)
         counted[accepted] = took
-        if waiting.incumbent is not None and waiting.number >= stage.began:
+        if waiting.incumbent is not None and waiting.number >= stage.began and not waiting.void:
             stage.mirror = stage.mirror or MirrorTest(allowed)
             bad[accepted] = outcome == 0  # what is not known counts as good here
             stage.mirror.add(
@@ -1379,30 +1519,27 @@ class Engine:
         found = [
             replace(change, p=min(1.0, n * change.p), alarm=change.alarm and n * change.p <= limit)
             for rows in ladders
-            for change in self._changes(rows, waiting, allowed)
+            for change in self._changes(rows, waiting, allowed, max(limit, _CAREFUL) / n)
         ]
         change = min(found, key=lambda change: (not change.alarm, change.p), default=None)
         stage.change = change if change is not None and change.p <= _CAREFUL else None
 
     def _changes(
-        self, ladder_rows: LadderRows, waiting: WaitingRound, allowed: float
+        self, ladder_rows: LadderRows, waiting: WaitingRound, allowed: float, matters: float
     ) -> Iterator[Change]:
-        """Yield comparisons by the ranks of a ladder; an alarm is possible if too many are bad."""
-        strata = ladder_rows.strata
-        rounds, outcome = (self.rows[name][: strata.size] for name in ("round", "outcome"))
-        rows = np.flatnonzero((rounds >= ladder_rows.ladder.frozen) & (outcome != NOT_TAKEN))
-        strata, outcome, since = strata[rows], outcome[rows], waiting.number - rounds[rows]
+        """Yield comparisons by the ranks of a ladder; an alarm is possible if too many are bad.
+
+        A p-value that is larger than ``matters`` may be given as 1.
+        """
         for window in WINDOWS:
-            recent = since < window
-            # What is not known counts as good now and as bad before: good outcomes may come later.
-            bad = np.where(recent, outcome == 0, outcome != 1)
-            if recent.any() and not recent.all():
-                share, usual = float(bad[recent].mean()), waiting.policy.estimated_fdr
-                p, first = compare_with_earlier(strata, bad, recent), waiting.number - window + 1
+            n, n_bad, drawn, drawn_bad = ladder_rows.counts.compared(waiting.number, window)
+            if 0 < drawn.sum() < n.sum():
+                share, usual = float(drawn_bad.sum() / drawn.sum()), waiting.policy.estimated_fdr
+                p = compare_with_earlier(n, n_bad, drawn, drawn_bad, matters)
                 times = share / usual if usual > 0 else 1.0
                 # A careful policy has fewer bad outcomes, which is no reason to forget the change.
-                matters = share > allowed or self.stage.change is not None
-                yield Change(first, waiting.number, p, times, alarm=matters)
+                too_many = share > allowed or self.stage.change is not None
+                yield Change(waiting.number - window + 1, waiting.number, p, times, alarm=too_many)
 
     def _has_drifted(self) -> bool:
         """Return whether the outcomes of certified rounds speak against their certificates."""
@@ -1412,40 +1549,45 @@ class Engine:
         changed = stage.change is not None and stage.change.alarm
         return changed or stage.monitor.log_wealth() >= -np.log(limit)
 
+    def void(self, t: int) -> None:
+        """Take a round out of the evidence; if it was tested, all of it begins again."""
+        for waiting in self.waiting:
+            if waiting.number == t:
+                waiting.bets, waiting.void = [], True
+                return
+        if self._tested(np.array([t])).any():
+            self.restart("correction")
+
     def restart(self, reason: Literal["correction", "drift"]) -> None:
         """Drop all certificates and begin a new stage with the δ that is left.
 
         After drift, old rounds are left out of everything learned and estimated from now on.
         """
+        is_open = self.opened is not None
+        self.stage = Stage(self.stage.restarts + 1, self.n_rounds + 1 + is_open, reason)
         if reason == "drift":
             self._leave_out_old_rounds()
-        self.stage = Stage(self.stage.restarts + 1, self.n_rounds + 1, reason)
         self.generation = replace(self.generation, freezes=0)
         for waiting in self.waiting:  # no bets, as their ladders are gone
             waiting.bets = []
+        if self.opened is not None:
+            self.opened.bets = []
         if self.last_batch is not None:
             self.last_batch.positions = []
 
     # Reporting.
 
-    def report(
+    def _record(
         self,
         t: int,
         policy: ChosenPolicy,
-        X: Any,
-        score: NDArray[np.floating],
-        sure: NDArray[np.bool_],
-        accepted: NDArray[np.bool_],
         bets: list[LadderBets],
         *,
         group: Any,
         group_mode: str,
         delta: float,
-        n_incumbent: int | None = None,
-        n_barred: int = 0,
-        persons: bool = False,
     ) -> CertifiedRound:
-        """Return the record of a round that is about to be logged."""
+        """Return the record of a round that is about to be opened, without its applicants."""
         ladder, rung = policy.ladder, policy.rung
         certified = ladder.certified()
         coming, coming_rung = self._next_certificate(policy, certified)
@@ -1453,7 +1595,6 @@ class Engine:
         number, awaited = self.awaited()
         # Without ids: records are kept after applicants are erased.
         waits = bool(awaited.size) and (self.is_held_up or not self.n_tested)
-        barred = _unreachable(ladder.floor.strategy, X, score, ~sure)
         notes = [*ladder.ranking.notes, *policy.notes]
         if policy.certified and ladder.from_history:
             notes.append(Note("rests_on_history", {"n_outcomes": ladder.n_tested}))
@@ -1466,14 +1607,12 @@ class Engine:
         if policy.certified and change is not None and change.p <= _SUSPECT:
             facts = {name: getattr(change, name) for name in ("first", "last", "p", "times")}
             notes.append(Note("population_changed", facts))
-        if barred is not None:
-            notes.append(barred)
         return CertifiedRound(
             round=t,
             group=group,
             status=policy.status,
-            n_people=int(accepted.size),
-            n_accepted=int(accepted.sum()),
+            n_people=0,
+            n_accepted=0,
             ladder=self.stage.lapsed + self.ladders.index(ladder),
             share=policy.sure_share,
             log_wealth=float(ladder.wealth.best[rung]),
@@ -1485,13 +1624,12 @@ class Engine:
             next_threshold=coming.threshold(coming_rung),
             more_outcomes=coming.more_outcomes(coming_rung),
             delta_spent=self.delta_spent,
-            n_outcomes=self.known_rows().size,
+            n_outcomes=self.n_known,
             estimated_fdr=policy.estimated_fdr,
             alpha=rules.alpha,
             delta=delta,
             notes=tuple(notes),
             group_mode=group_mode,
-            n_unreachable=0 if barred is None else barred.facts["n_barred"],
             n_tested=self.n_tested,
             next_n_tested=coming.n_tested,
             tests_began=stage.began,
@@ -1501,10 +1639,7 @@ class Engine:
             curve=self._curve(bets),
             kind=policy.kind,
             ramp=policy.ramp,
-            n_incumbent=n_incumbent,
-            n_barred=n_barred,
             shock=rules.shock,
-            persons=persons,
         )
 
     def _curve(self, bets: list[LadderBets]) -> tuple[CurvePoint, ...]:
@@ -1549,6 +1684,23 @@ class Engine:
         beyond = np.flatnonzero(~certified[start:]) + start
         following = ladder, int(beyond[0]) if beyond.size else policy.rung
         return following if policy.certified else nearest_certificate(self.ladders) or following
+
+
+def _merged(settled: list[SettledRound], last: int | None = None) -> list[SettledRound]:
+    """Return rounds with those up to ``last`` that have the same policy as one, else all such."""
+    merged: dict[tuple[Any, ...], SettledRound] = {}
+    for one in settled:
+        policy = one.policy
+        key: tuple[Any, ...] = (id(policy.ladder), policy.rung, policy.ramp, policy.scale)
+        if last is not None and one.number > last:
+            key = (one.number,)
+        if key in merged:
+            before = merged[key]
+            explored = max((before.policy, policy), key=lambda each: each.pilot_share or 0.0)
+            merged[key] = SettledRound(one.number, explored, before.n_people + one.n_people)
+        else:
+            merged[key] = one
+    return list(merged.values())
 
 
 def edge_softness(

@@ -44,10 +44,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtr
 
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
+from fairchance.people.store import NOT_TAKEN, PENDING
 
 __all__ = [
     "BETS",
@@ -58,6 +59,7 @@ __all__ = [
     "DriftMonitor",
     "MirrorTest",
     "Outlook",
+    "StratumCounts",
     "Wealth",
     "by_person",
     "compare_with_earlier",
@@ -70,6 +72,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
 
 # Each bet is the best one if the true FDR is below α by this share of α.
 BETS = (0.05, 0.13, 0.30, 0.68)
@@ -276,6 +279,11 @@ class Dependence:
         return np.asarray(log_growth(z, bets) - 0.5 * (bets * mass * self.shock) ** 2)
 
 
+def _spread(policies: Floats) -> Floats:
+    """Return the standard deviation of each policy over applicants; 0 without applicants."""
+    return np.asarray(policies.std(axis=0)) if len(policies) else np.zeros(policies.shape[1])
+
+
 _DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
 _STEPS, _LARGEST_BOUND = 3, 4  # an outlook's bounds: steps up to α, and the largest over α
 
@@ -360,7 +368,7 @@ class MirrorTest:
         """
         policies, depend = pi if pi.ndim == 2 else pi[:, None], dependence or Dependence()
         if mass is None:
-            mass = policies.sum(axis=0) + 4 * policies.std(axis=0) * np.sqrt(len(pi))
+            mass = policies.sum(axis=0) + 4 * _spread(policies) * np.sqrt(len(pi))
         weight = weights(policies, p, accepted, MIRROR_CAP)
         rem = uncovered(policies, p, MIRROR_CAP)
         rows = np.flatnonzero(weight.any(axis=1) | rem.any(axis=1))
@@ -512,6 +520,79 @@ class DriftMonitor:
 
 
 WINDOWS = (1, 2, 3, 4, 6, 8)  # last rounds that are compared with the rounds before them
+_BERRY_ESSEEN = 0.56  # the constant for sums of different variables (Shevtsova 2010)
+_BAD, _GOOD, _NOT_KNOWN = range(3)
+
+
+@saved
+class StratumCounts:
+    """Outcomes by stratum: of each of the last rounds, and of all rounds before them together.
+
+    Forgotten applicants stay in the counts, as they stay in other evidence.
+
+    Parameters
+    ----------
+    n_strata
+        Number of strata.
+    """
+
+    def __init__(self, n_strata: int) -> None:
+        self._earlier = np.zeros((3, n_strata), np.int64)
+        self._recent: dict[int, Counts] = {}
+        self._row = np.empty(0, np.int64)  # of applicants whose outcome may still arrive
+        self._stratum = np.empty(0, np.intp)
+
+    def add(
+        self,
+        round: int,
+        row: NDArray[np.int64],
+        stratum: NDArray[np.intp],
+        outcome: NDArray[np.int8],
+    ) -> None:
+        """Add the applicants of a new round, who are in these rows of the store."""
+        for old in [number for number in self._recent if number <= round - max(WINDOWS)]:
+            self._earlier += self._recent.pop(old)
+        table = self._recent[round] = np.zeros_like(self._earlier)
+        took = outcome != NOT_TAKEN
+        np.add.at(table, (_kind(outcome[took]), stratum[took]), 1)
+        pending = outcome == PENDING
+        self._row = np.append(self._row, row[pending])
+        self._stratum = np.append(self._stratum, stratum[pending])
+
+    def take_in(
+        self, round: NDArray[np.int32], row: NDArray[np.int64], outcome: NDArray[np.int8]
+    ) -> None:
+        """Take in outcomes that have arrived in rounds that are counted."""
+        counted = np.isin(row, self._row)
+        round, row, outcome = round[counted], row[counted], outcome[counted]
+        at = np.searchsorted(self._row, row)
+        for number in np.unique(round).tolist():
+            table, here = self._recent.get(number, self._earlier), round == number
+            took = here & (outcome != NOT_TAKEN)
+            np.subtract.at(table[_NOT_KNOWN], self._stratum[at[here]], 1)
+            np.add.at(table, (_kind(outcome[took]), self._stratum[at[took]]), 1)
+        self._row, self._stratum = np.delete(self._row, at), np.delete(self._stratum, at)
+
+    def forget(self, moved: NDArray[np.int64]) -> None:
+        """Follow rows of the store to their new places, −1 for the deleted."""
+        row = moved[self._row]
+        self._row, self._stratum = row[row >= 0], self._stratum[row >= 0]
+
+    def compared(self, last: int, window: int) -> tuple[Counts, Counts, Counts, Counts]:
+        """Return the outcomes and bad ones of each stratum, and those of the last rounds of them.
+
+        What is not known counts as good now and as bad before: good outcomes may come later.
+        """
+        drawn, before = np.zeros_like(self._earlier), self._earlier.copy()
+        for number, table in self._recent.items():
+            (drawn if last - number < window else before)[:] += table
+        drawn_bad, n_drawn = drawn[_BAD], drawn.sum(axis=0)
+        n_bad = drawn_bad + before[_BAD] + before[_NOT_KNOWN]
+        return n_drawn + before.sum(axis=0), n_bad, n_drawn, drawn_bad
+
+
+def _kind(outcome: Any) -> Any:
+    return np.where(outcome == 0, _BAD, np.where(outcome == 1, _GOOD, _NOT_KNOWN))
 
 
 def _log_choose(n: Any, k: Any) -> Any:
@@ -519,27 +600,42 @@ def _log_choose(n: Any, k: Any) -> Any:
 
 
 def compare_with_earlier(
-    stratum: NDArray[np.intp], bad: NDArray[np.bool_], recent: NDArray[np.bool_]
+    n: Counts, n_bad: Counts, drawn: Counts, drawn_bad: Counts, matters: float = 1.0
 ) -> float:
-    """Return how likely at least so many bad ``recent`` outcomes are without a change.
+    """Return how likely at least so many bad recent outcomes are without a change.
 
     Without a change the outcomes of a stratum may be exchanged for each other. So the number of bad
     ones among its recent applicants is hypergeometric, whatever their probability is, and the
     total over strata is a sum of independent ones, whose distribution is their convolution.
 
+    Parameters
+    ----------
+    n, n_bad
+        Outcomes and bad ones of each stratum.
+    drawn, drawn_bad
+        The recent ones among them.
+    matters
+        The largest p-value that matters: 1 is returned if p is certainly larger. A hypergeometric
+        number has the distribution of a sum of independent coins, so Berry and Esseen's bound says
+        how far p is at most from a normal one.
+
     Examples
     --------
-    >>> recent = np.arange(40) >= 30
-    >>> bad = np.isin(np.arange(40), [3, 17, 31, 32, 33, 35, 38])
-    >>> round(compare_with_earlier(np.arange(40) % 2, bad, recent), 4)
-    0.0058
+    >>> n, n_bad, drawn, drawn_bad = np.array([[20, 20], [1, 6], [5, 5], [1, 4]])
+    >>> round(compare_with_earlier(n, n_bad, drawn, drawn_bad), 4)
+    0.0296
     """
-    size = int(stratum.max(initial=0)) + 1
-    n, n_bad = (np.bincount(stratum[rows], minlength=size) for rows in (slice(None), bad))
-    drawn, drawn_bad = (np.bincount(stratum[at], minlength=size) for at in (recent, recent & bad))
     here = (drawn > 0) & (drawn < n)
+    n, n_bad, drawn, drawn_bad = n[here], n_bad[here], drawn[here], drawn_bad[here]
+    part = n_bad / n
+    variance = float((drawn * part * (1 - part) * (n - drawn) / np.maximum(n - 1, 1)).sum())
+    if variance > 0:
+        sd = np.sqrt(variance)
+        normal = ndtr(-(drawn_bad.sum() - (drawn * part).sum() - 1) / sd)
+        if normal - _BERRY_ESSEEN / sd > matters:
+            return 1.0
     chance, least = np.ones(1), 0
-    for total, of, k in zip(n[here], n_bad[here], drawn[here], strict=True):
+    for total, of, k in zip(n, n_bad, drawn, strict=True):
         mean = k * of / total
         # Farther out lies less than a double can tell from nothing.
         reach = 12 * np.sqrt(mean) + 50
@@ -548,4 +644,4 @@ def compare_with_earlier(
         ways = _log_choose(of, counts) + _log_choose(total - of, k - counts)
         chance = np.convolve(chance, np.exp(ways - _log_choose(total, k)))
         least += low
-    return float(min(1.0, chance[max(0, drawn_bad[here].sum() - least) :].sum()))
+    return float(min(1.0, chance[max(0, drawn_bad.sum() - least) :].sum()))

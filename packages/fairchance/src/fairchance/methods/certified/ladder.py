@@ -30,6 +30,7 @@ from fairchance.methods.certified.evidence import (
     RATIO_CAPS,
     Dependence,
     Outlook,
+    StratumCounts,
     Wealth,
     by_person,
     ladder_grid,
@@ -558,7 +559,7 @@ def nearest_certificate(ladders: Iterable[Ladder]) -> tuple[Ladder, int] | None:
 
 @saved
 class LadderRows:
-    """The positions of our own accepted applicants on a ladder, one per row in the tests.
+    """The positions on a ladder of our own accepted applicants that are in the sample.
 
     It sums worth times π over applicants for all rungs at once, without a table of applicants by
     rungs. π depends on the rank only: 1 up to q_j, then exponential. So each applicant is assigned
@@ -569,14 +570,18 @@ class LadderRows:
         self.ladder = ladder
         self.at = Positions(np.empty(0), np.empty(0))
         self.expected: Floats | None = None  # worth of each rung by the history
+        self.counts = StratumCounts(ladder.grid.size + 3)  # of rounds since the freeze
         self._cells = np.empty(0, np.intp)
         self._tails = np.empty(0)
         self.extend(at)
 
+    @property
+    def _own_grid(self) -> Floats:
+        return self.ladder.grid[1:] if self.ladder.union else self.ladder.grid
+
     def extend(self, at: Positions) -> None:
         """Append applicants."""
-        grid, tau, rank = self.ladder.grid, self.ladder.tau, at.rank
-        grid = grid[1:] if self.ladder.union else grid
+        grid, tau, rank = self._own_grid, self.ladder.tau, at.rank
         cell = np.searchsorted(grid, rank)
         before = grid[np.maximum(cell - 1, 0)]
         tails = np.exp(np.minimum(0.0, (before - rank) / tau))
@@ -591,10 +596,10 @@ class LadderRows:
         self.at = self.at[stays]
         self._cells, self._tails = self._cells[stays], self._tails[stays]
 
-    @property
-    def strata(self) -> NDArray[np.intp]:
-        """Applicants of about the same rank, on whom the lender decided alike."""
-        return np.asarray(self._cells // 2 * 2 + self.at.accepted_by_lender)
+    def strata(self, at: Positions) -> NDArray[np.intp]:
+        """Return strata of applicants of about the same rank, on whom the lender decided alike."""
+        cell = np.searchsorted(self._own_grid, at.rank)
+        return np.asarray(cell // 2 * 2 + at.accepted_by_lender)
 
     def sums(self, worth: Floats, rows: Any = slice(None)) -> Floats:
         """Return Σ worth·π for every rung, over some of the applicants."""

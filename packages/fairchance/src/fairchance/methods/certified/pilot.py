@@ -6,7 +6,9 @@ Pilots, and the choice among certified rungs, rest on estimates from our own out
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +20,10 @@ from fairchance.core.utility import Utility
 from fairchance.methods.certified.evidence import RATIO_CAPS, Outlook
 from fairchance.methods.certified.ladder import Ladder, LadderRows, Positions
 from fairchance.methods.certified.ranking import Ranking
+from fairchance.people.ids import keyed_bits, round_key
 from fairchance.people.likelihoods import ConstantLikelihood
-from fairchance.people.store import ApplicantRows
 
-__all__ = ["ENOUGH", "OUTER", "BesidePilot", "Pilot", "RungEstimates", "expected_bad"]
+__all__ = ["ENOUGH", "OUTER", "BesidePilot", "Pilot", "RungEstimates", "Sample", "expected_bad"]
 __all__ += [
     "allowed_bad",
     "found_bad",
@@ -57,6 +59,52 @@ _LEAST_PEOPLE = 12  # the same in applicants per batch, if that is more
 _NEAR = 2.0  # ratio of chances up to which rungs beyond q_min are near to it
 _PRICE = 1 / 200  # bad applicants per applicant that exploration may cost, if no price is given
 _GROWTH_ROUNDS = 12  # rounds whose evidence chooses the start of a walk
+SAMPLED = 20_000  # applicants that estimates rest on, so that a round costs the same at any time
+_ROOM = 1.25  # times as many may be in the sample before it is thinned
+_SAMPLING = 6  # purpose of the sample's randomness
+_LARGEST_KEY = np.uint64(2**64 - 1)
+
+
+@saved
+class Sample:
+    """A random part of our accepted applicants of rounds in the tests, in the order of the store.
+
+    It is all of them while they are few. Keyed bits of ids choose, so that the order of rows does
+    not matter.
+
+    Attributes
+    ----------
+    row
+        The row of each in the store.
+    p_sum
+        Σ n_i·p_i over the rounds i in the tests.
+    """
+
+    def __init__(self) -> None:
+        self.row = np.empty(0, np.int64)
+        self.p_sum = np.empty(0)
+        self._key = np.empty(0, np.uint64)
+        self._largest = _LARGEST_KEY
+
+    def chosen(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """Return which of some new applicants belong to the sample."""
+        return np.flatnonzero(keyed_bits(bits, round_key(0, 0, _SAMPLING)) <= self._largest)
+
+    def append(self, row: NDArray[np.int64], bits: NDArray[np.uint64], p_sum: Floats) -> None:
+        """Append applicants that were chosen."""
+        self.row, self.p_sum = np.append(self.row, row), np.append(self.p_sum, p_sum)
+        self._key = np.append(self._key, keyed_bits(bits, round_key(0, 0, _SAMPLING)))
+
+    def too_many(self) -> NDArray[np.bool_] | None:
+        """Return which applicants stay if the sample has to be thinned, else None."""
+        if self.row.size <= _ROOM * SAMPLED:
+            return None
+        self._largest = np.partition(self._key, SAMPLED - 1)[SAMPLED - 1]
+        return np.asarray(self._key <= self._largest)
+
+    def keep(self, stays: NDArray[np.bool_]) -> None:
+        """Delete all other applicants."""
+        self.row, self.p_sum, self._key = self.row[stays], self.p_sum[stays], self._key[stays]
 
 
 @dataclass(frozen=True)
@@ -70,10 +118,10 @@ class RungEstimates:
     Attributes
     ----------
     rows
-        Our own accepted applicants; the column ``p_sum`` is Σ n_i·p_i over the rounds i in the
-        tests.
+        Columns of a sample of our own accepted applicants: ``round``, ``outcome``, ``p`` and
+        ``p_sum``, which is Σ n_i·p_i over the rounds i in the tests.
     settled
-        Positions of those who are in the tests and took the loan.
+        Positions of those who took the loan.
     last_round
         The last round in the tests.
     n_people
@@ -84,31 +132,37 @@ class RungEstimates:
         How often outcomes are recorded wrongly.
     explored
         The largest share of a settled pilot beside the lender's policy.
+    each
+        How many applicants each one of the sample stands for.
     """
 
-    rows: ApplicantRows
+    rows: Mapping[str, NDArray[Any]]
     settled: NDArray[np.intp]
     last_round: int
     n_people: int
     widest: float
     noise: OutcomeNoise
     explored: float = 0.0
+    each: float = 1.0
+    _totals: dict[LadderRows, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     def weights(self, rows: NDArray[np.intp]) -> Floats:
-        """Return one over the mean probability of acceptance."""
-        return np.asarray(self.n_people / self.rows["p_sum"][rows])
+        """Return one over the mean probability of acceptance, for all that a row stands for."""
+        return np.asarray(self.n_people * self.each / self.rows["p_sum"][rows])
 
     def totals(self, ladder_rows: LadderRows) -> tuple[Floats, Floats]:
         """Return how many applicants every rung would have accepted, and how many bad ones."""
-        weights, bad = self.weights(self.settled), self.rows["outcome"][self.settled] != 1
-        sums = ladder_rows.sums
-        return sums(weights, self.settled), sums(weights * bad, self.settled)
+        if ladder_rows not in self._totals:  # asked for some twenty times a round
+            weights, bad = self.weights(self.settled), self.rows["outcome"][self.settled] != 1
+            accepted = ladder_rows.sums(weights, self.settled)
+            self._totals[ladder_rows] = accepted, ladder_rows.sums(weights * bad, self.settled)
+        return self._totals[ladder_rows]
 
     def fdr(self, ladder_rows: LadderRows) -> Floats:
         """Return the estimated FDR of every rung of a ladder; NaN if no outcome is known."""
         accepted, bad = self.totals(ladder_rows)
         share = np.divide(bad, accepted, out=np.full(bad.size, np.nan), where=accepted > 0)
-        return np.array([self.noise.true_fdr(recorded) for recorded in share])
+        return self.noise.true_shares(share)
 
     def worth(self, ladder_rows: LadderRows, utility: Utility) -> Floats:
         """Return the estimated utility per applicant of every rung, less that of accepting none."""
