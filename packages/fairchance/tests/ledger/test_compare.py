@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from fairchance.ledger.verification.repeat import first_other_content, first_other_value
 
 import fairchance as fc
+from fairchance.ledger.verification.compare import first_other_content, first_other_value
 from fairchance.methods.storage import dumps
 from fairchance.people.likelihoods import LinearLikelihood
 

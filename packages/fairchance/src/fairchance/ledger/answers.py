@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fairchance.core.decisions import Decisions
 from fairchance.errors import InputError
+from fairchance.frames import as_array, is_frame, take
 from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows
 from fairchance.ledger.encoding import EncodedFeatures, Shape
 from fairchance.ledger.replay import erased_rows
@@ -35,6 +36,29 @@ class Sent:
 
     def __len__(self) -> int:
         return len(self.encoded)
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Sent:
+        """Return some of the applications."""
+
+        def some(values: Sequence[Any] | None) -> Any:
+            return None if values is None else as_array(values)[rows]
+
+        encoded = self.encoded
+        columns = {
+            name: some(getattr(self, name)) for name in ("ids", "incumbent", "barred", "persons")
+        }
+        groups = self.sensitive_features
+        return Sent(
+            EncodedFeatures(
+                take(encoded.X, rows),
+                encoded.backend,
+                [encoded.numbers[row] for row in rows.tolist()],
+                [encoded.texts[row] for row in rows.tolist()],
+            ),
+            None if self.groups is None else [self.groups[row] for row in rows.tolist()],
+            take(groups, rows) if is_frame(groups) else some(groups),
+            **columns,
+        )
 
     @property
     def options(self) -> dict[str, Any]:

@@ -38,6 +38,7 @@ from fairchance.ledger.base import (
     Standing,
     check_about,
     check_program_name,
+    check_text,
 )
 from fairchance.ledger.chain import Checkpoint
 from fairchance.ledger.control import Control, read_ramp
@@ -477,7 +478,7 @@ class Program:
                     f"batch and about."
                 )
             try:
-                return desk.decide(self.ledger, X, **given)
+                return desk.decide(self.ledger, self.name, X, **given)
             except RoundClosedError:
                 self._desk = None
         raise LedgerError("rounds are closed faster than a decision can be made; try again.")
@@ -610,12 +611,102 @@ class Program:
             raise InputError(f"no round of program {self.name!r} is open; open one first.")
         return desk.policy
 
+    def import_decisions(
+        self,
+        X: Any,
+        accepted: Any,
+        *,
+        round: int,
+        ids: Any,
+        at: str,
+        where: str,
+        sensitive_features: Any = None,
+        incumbent: Any = None,
+        barred: Any = None,
+        persons: Any = None,
+    ) -> Decisions:
+        """Record decisions that were made by a round's policy while the ledger was out of reach.
+
+        Each must follow from the policy of the round. If the round is closed by now, the decisions
+        stand and are no evidence; if one of them accepted an applicant, the whole round is no
+        evidence any more. Applications that are recorded already are left as they are.
+
+        Parameters
+        ----------
+        X, ids, sensitive_features, incumbent, barred, persons
+            The applicants, as for ``decide``.
+        accepted
+            Whether each was accepted.
+        round
+            The round whose policy decided.
+        at, where
+            When and where the decisions were made, as text that names no applicant.
+
+        Returns
+        -------
+        Decisions
+            The decisions that are recorded now, with receipts.
+
+        Raises
+        ------
+        InputError
+            If a decision does not follow from the policy; then nothing is recorded.
+        """
+        check_text("when and where decisions were made", [at, where])
+        given = {"sensitive_features": sensitive_features, "ids": ids, "incumbent": incumbent}
+        given |= {"barred": barred, "persons": persons}
+        with self._writing() as (writer, state):
+            desk = Desk(writer, self._settings(writer), self._opening(writer, round), self._allowed)
+            sent, batch = desk.read(X, **given)
+            new = desk.unrecorded(writer, sent, batch)
+            facts = desk.decided_elsewhere(sent, batch, accepted, new)
+            if new.size:
+                self._import(writer, state, desk, facts, {"made_at": at, "where": where})
+            return desk.answer(writer, batch)
+
+    def _import(
+        self, writer: Writer, state: State, desk: Desk, facts: Facts, made: dict[str, Any]
+    ) -> None:
+        """Record decisions that were made elsewhere, in their round or after it."""
+        policy, opened = desk.policy, writer.open_round()
+        assert facts.decisions is not None
+        header = made | {
+            "round": policy.round,
+            "ramp": policy.ramp,
+            "status": policy.status,
+            "certified": policy.certified,
+            "group_mode": desk.opened.says["group_mode"],
+            "n": int(facts.decisions.accepted.size),
+            "void": False,
+        }
+        if opened is not None and opened.says["round"] == policy.round:
+            writer.record_in_round(opened, facts)
+            state.reach(writer.append("import", header, Facts(), by=self.by))
+            return
+        if opened is not None:
+            self._close(writer, state)  # only an open round adds applicants meanwhile
+        header["void"] = bool(facts.decisions.accepted.any())
+        if header["void"]:
+            state.classifier.void_round(policy.round)
+        state.reach(writer.append("import", header, facts, by=self.by))
+        record_certificates(writer, state.classifier, self.by, after="import")
+
+    def _opening(self, reader: Reader, round: int) -> Entry:
+        """Return the entry with the policy of a round."""
+        for kind in ("round", "batch"):
+            for entry in reader.newest_first(kind):
+                if entry.says["round"] == round and "policy" in entry.says:
+                    return entry
+                if entry.says["round"] < round:
+                    break
+        raise InputError(f"program {self.name!r} has no policy of round {round!r}.")
+
     def _desk_of(self, reader: Reader) -> Desk | None:
         """Return what decides in the open round; None if none is open."""
         opened = reader.open_round()
         if opened is None:
             return None
-        return Desk(reader, self._settings(reader), opened, self._allowed, self.name)
+        return Desk(reader, self._settings(reader), opened, self._allowed)
 
     def _desk_now(self, *, beside: bool) -> Desk | None:
         """Return what decides now; None if each batch is a round.
@@ -1185,10 +1276,10 @@ class Program:
             )
         months = retention_months(self._settings(writer).says.get("about", {}))
         now, persons = writer.believed(self.ledger.clock()), writer.standing(names).persons
+        if state.opened is not None and (persons >= state.opened.people_range.start).any():
+            self._close(writer, state)  # which counts what they contribute
         objections = to_erasure(writer, persons, months=months, now=now, early=early)
         check_objections(names, objections, "nothing was erased")
-        if state.opened is not None and (persons >= state.opened.people_range.start).any():
-            self._close(writer, state)
         until = Deadlines.of(writer, months).of_people(persons)
         n_early = int((until > np.datetime64(in_utc(now))).sum())
         header = {"reason": reason, "retention_months": months, "n_early": n_early}

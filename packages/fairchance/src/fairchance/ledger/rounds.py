@@ -8,25 +8,25 @@ durable before it is answered.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairchance.core.decisions import Decisions
 from fairchance.errors import InputError, KnownApplicationError
-from fairchance.frames import take
 from fairchance.ledger.answers import Sent, answer, facts_of, new_ids
-from fairchance.ledger.base import Entry, PeopleRows, RecordedRows
-from fairchance.ledger.encoding import EncodedFeatures, Shape, encode_read_groups
+from fairchance.ledger.base import Entry, Facts, RecordedRows
+from fairchance.ledger.encoding import Shape, encode_read_groups
 from fairchance.ledger.policies import read_policy
 from fairchance.ledger.replay import Allowed
 from fairchance.ledger.retention import months_later
 from fairchance.ledger.sql import Reader, SqlLedger
 from fairchance.methods.policy import Policy
-from fairchance.people.intake import Batch
+from fairchance.people.intake import Batch, read_flags
 from fairchance.people.reasons import reasons_for
 
 __all__ = ["Desk", "RoundRules"]
@@ -84,49 +84,65 @@ _EVERY = re.compile(r"([1-9]\d{0,2}) (day|week|month)s?")
 
 
 class Desk:
-    """Decides on applicants in the open round of a program, with nothing but its policy.
+    """Decides on applicants in a round of a program, with nothing but its policy.
 
     Attributes
     ----------
     opened
-        The entry that opened the round.
+        The entry that opened the round, or its batch if that was decided at once.
     policy
         The policy of the round.
     """
 
-    def __init__(
-        self, reader: Reader, settings: Entry, opened: Entry, allowed: Allowed, program: str
-    ) -> None:
-        self.opened, self._program = opened, program
+    def __init__(self, reader: Reader, settings: Entry, opened: Entry, allowed: Allowed) -> None:
+        self.opened = opened
         self.policy: Policy = read_policy(reader, opened, allowed)
         self._shape = Shape.read(settings.says)
-        self._rules = RoundRules.of(settings.says["about"])
-        self._n_own = 0  # decisions of this process since it last looked
-        self._look_at = 0
-        self.look(reader)
-
-    def look(self, reader: Reader) -> None:
-        """See how many applicants the round has."""
-        self.is_full = False
-        if self._rules is not None and self._rules.at_most is not None:
-            left = self._rules.at_most - reader.n_since(self.opened.people_range.start)
-            self.is_full = left <= 0
-            self._n_own, self._look_at = 0, max(1, left // _PIECES)
+        rules = RoundRules.of(settings.says.get("about", {}))
+        self._at_most = None if rules is None else rules.at_most
+        self._n_own, self._look_at, self._is_full = 0, 0, False
+        if self._at_most is not None:
+            left = self._at_most - reader.n_since(opened.people_range.start)
+            self._is_full, self._look_at = left <= 0, max(1, left // _PIECES)
 
     @property
     def has_to_look(self) -> bool:
-        """Whether the round may be full by now."""
-        rules = self._rules
-        return rules is not None and rules.at_most is not None and self._n_own >= self._look_at
+        """Whether this process has decided so often that the round may be full by now."""
+        return self._at_most is not None and self._n_own >= self._look_at
 
     def is_due(self, now: datetime) -> bool:
         """Return whether the round has to be closed."""
         expires = self.opened.says["expires"]
-        return self.is_full or (expires is not None and now >= datetime.fromisoformat(expires))
+        return self._is_full or (expires is not None and now >= datetime.fromisoformat(expires))
 
-    def decide(
+    def decide(self, ledger: SqlLedger, program: str, X: Any, **given: Any) -> Decisions:
+        """Decide on applicants, and return the decisions once they are durable.
+
+        The same application gets the recorded answer; with another content it is refused.
+        ``RoundClosedError`` if the round is open no more.
+        """
+        sent, batch = self.read(X, **given)
+        self._n_own += len(batch)
+        decided, facts = self._facts(sent, batch)
+        receipts: list[bytes] | None = None
+        while receipts is None:
+            try:
+                receipts = ledger.record_in_round(program, self.opened, facts)
+            except KnownApplicationError:
+                with ledger.reading(program) as reader:
+                    new = self.unrecorded(reader, sent, batch)
+                    if not new.size:
+                        return replace(self.answer(reader, batch), backend=batch.backend)
+                _, facts = self._facts(sent[new], batch[new])
+        if len(receipts) < len(batch):
+            with ledger.reading(program) as reader:
+                return replace(self.answer(reader, batch), backend=batch.backend)
+        assert facts.people is not None
+        reasons = self._shape.reasons(facts.people.reasons)
+        return replace(decided, reasons=reasons, receipts=tuple(receipts), applicants=None)
+
+    def read(
         self,
-        ledger: SqlLedger,
         X: Any,
         *,
         ids: Any,
@@ -134,12 +150,8 @@ class Desk:
         incumbent: Any = None,
         barred: Any = None,
         persons: Any = None,
-    ) -> Decisions:
-        """Decide on applicants, and return the decisions once they are durable.
-
-        The same application gets the recorded answer; with another content it is refused.
-        ``RoundClosedError`` if the round is open no more.
-        """
+    ) -> tuple[Sent, Batch]:
+        """Read applicants as the policy does."""
         encoded = self._shape.columns.encode(X)
         batch = self.policy.read(
             encoded.X,
@@ -149,15 +161,16 @@ class Desk:
             barred=barred,
             persons=persons,
         )
-        sent = Sent(encoded, encode_read_groups(batch), sensitive_features, batch.ids)
         # A round may have calls with and without them, and its rows have the same columns.
         none_barred = np.zeros(len(batch), np.bool_)
-        batch = replace(batch, barred=none_barred if batch.barred is None else batch.barred)
-        decided = replace(self._record(ledger, sent, batch), backend=encoded.backend)
-        self._n_own += len(decided)
-        return decided
+        batch = replace(
+            batch,
+            barred=none_barred if batch.barred is None else batch.barred,
+            backend=encoded.backend,
+        )
+        return Sent(encoded, encode_read_groups(batch), sensitive_features, batch.ids), batch
 
-    def _record(self, ledger: SqlLedger, sent: Sent, batch: Batch) -> Decisions:
+    def _facts(self, sent: Sent, batch: Batch) -> tuple[Decisions, Facts]:
         decided = self.policy.decide_batch(batch)
         reasons = reasons_for(
             self.policy,
@@ -166,112 +179,99 @@ class Desk:
             self._shape.reference,
             sensitive_features=sent.sensitive_features,
         )
-        facts = facts_of(sent, decided, reasons)
-        try:
-            receipts = ledger.record_in_round(self._program, self.opened, facts)
-        except KnownApplicationError:
-            return self._repeat(ledger, sent, batch)
-        return replace(
-            decided,
-            reasons=self._shape.reasons(reasons),
-            receipts=tuple(receipts),
-            applicants=None,
-        )
+        return decided, facts_of(sent, decided, reasons)
 
-    def _repeat(self, ledger: SqlLedger, sent: Sent, batch: Batch) -> Decisions:
-        """Answer from the record; applicants who are not on it are decided on first."""
-        names = list(map(str, batch.ids.tolist()))
-        with ledger.reading(self._program) as reader:
-            recorded = reader.recorded(names)
-            says = self._header(reader, recorded)
-        row_of = {name: row for row, name in enumerate(recorded.people.applications)}
-        known = np.array([name in row_of for name in names])
-        self._check_same(recorded.people, recorded, row_of, sent, batch, np.flatnonzero(known))
-        new = np.flatnonzero(~known)
-        if new.size:
-            if says["round"] != self.policy.round:
-                first = names[int(np.argmax(known))]
-                raise InputError(
-                    f"{int(known.sum())} of {known.size} applications were decided on in round "
-                    f"{says['round']}, first {first!r}; send them apart from new ones."
-                )
-            self._record(ledger, _rows_of(sent, new), batch[new])
-            return self._repeat(ledger, sent, batch)
-        rows = [row_of[name] for name in names]
-        return replace(
-            answer(says, self._shape, recorded.people, recorded.decisions, rows),
-            receipts=tuple(recorded.receipts[row] for row in rows),
-        )
+    def decided_elsewhere(
+        self, sent: Sent, batch: Batch, accepted: Any, rows: NDArray[np.intp]
+    ) -> Facts:
+        """Return decisions that were made by the policy elsewhere, of some applicants.
 
-    def _header(self, reader: Reader, recorded: RecordedRows) -> Mapping[str, Any]:
-        """Return what the entry of the recorded applications' round says."""
-        rounds = {*recorded.rounds.tolist()}
-        if rounds == {self.policy.round}:
-            return self.opened.says
-        if len(rounds) == 1 and 0 not in rounds:
-            person = recorded.people.persons[0]  # type: ignore[index]
-            for kind in ("batch", "import"):
-                for entry in reader.newest_first(kind):
-                    if person in entry.people_range:
-                        return entry.says
-        raise InputError(
-            f"an application is in the ledger already, first "
-            f"{recorded.people.applications[0]!r}, and others in other rounds; an applicant who "
-            f"applies again needs a new id."
-        )
-
-    def _check_same(
-        self,
-        people: PeopleRows,
-        recorded: RecordedRows,
-        row_of: Mapping[str | None, int],
-        sent: Sent,
-        batch: Batch,
-        at: Any,
-    ) -> None:
-        """Raise if an application is recorded with another content."""
-        decisions = recorded.decisions
-
-        def stored(row: int) -> tuple[Any, ...]:
-            return (
-                people.numbers[row],
-                people.texts[row],
-                None if people.groups is None else people.groups[row],
-                None if people.person_keys is None else people.person_keys[row],
-                None if decisions.incumbent is None else bool(decisions.incumbent[row]),
-                False if decisions.barred is None else bool(decisions.barred[row]),
+        Raises if one of them, or of the others, does not follow from the policy.
+        """
+        made = read_flags(accepted, len(batch), "accepted")
+        decided = self.policy.decide_batch(batch)
+        wrong = np.flatnonzero(decided.accepted != made)
+        if wrong.size:
+            does = "accepts" if decided.accepted[wrong[0]] else "rejects"
+            raise InputError(
+                f"{wrong.size} of {made.size} decisions do not follow from the policy of round "
+                f"{self.policy.round}, which {does} {batch.ids[wrong[0]].item()!r} first; nothing "
+                f"was recorded, remove them."
             )
+        return self._facts(sent[rows], batch[rows])[1] if rows.size else Facts()
 
-        keys = None if batch.persons is None else batch.persons.view(np.int64).tolist()
-        for place in at.tolist():
-            name = str(batch.ids[place])
-            given = (
-                sent.encoded.numbers[place],
-                sent.encoded.texts[place],
-                None if sent.groups is None else sent.groups[place],
-                None if keys is None else keys[place],
-                None if batch.incumbent is None else bool(batch.incumbent[place]),
-                False if batch.barred is None else bool(batch.barred[place]),
-            )
-            if stored(row_of[name]) != given:
+    def unrecorded(self, reader: Reader, sent: Sent, batch: Batch) -> NDArray[np.intp]:
+        """Return which applications are not on record; the others must be of this content."""
+        recorded = reader.recorded(list(map(str, batch.ids.tolist())))
+        stored = dict(zip(recorded.people.applications, _contents(recorded), strict=True))
+        new = []
+        for row, (name, content) in enumerate(_sent_contents(sent, batch)):
+            if name not in stored:
+                new.append(row)
+            elif stored[name] != content:
                 raise InputError(
                     f"the application {name!r} is recorded with another content; send it as "
                     f"recorded, or under a new id."
                 )
+        rounds = {*recorded.rounds.tolist()}
+        if rounds and (len(rounds) > 1 or 0 in rounds or (new and rounds != {self.policy.round})):
+            raise InputError(
+                f"{len(stored)} of {len(batch)} applications are in the ledger already, first "
+                f"{recorded.people.applications[0]!r} in round {min(rounds)}; send them apart "
+                f"from others, and an applicant who applies again under a new id."
+            )
+        return np.array(new, np.intp)
+
+    def answer(self, reader: Reader, batch: Batch) -> Decisions:
+        """Return the recorded decisions on applicants, who are all of one round."""
+        names = list(map(str, batch.ids.tolist()))
+        recorded = reader.recorded(names)
+        row_of = {name: row for row, name in enumerate(recorded.people.applications)}
+        rows = [row_of[name] for name in names]
+        answered = answer(
+            self._says_of(reader, recorded),
+            self._shape,
+            recorded.people,
+            recorded.decisions,
+            rows,
+        )
+        return replace(answered, receipts=tuple(recorded.receipts[row] for row in rows))
+
+    def _says_of(self, reader: Reader, recorded: RecordedRows) -> Mapping[str, Any]:
+        """Return the header of the entry that says how recorded applications were decided on."""
+        assert recorded.people.persons is not None
+        person = int(recorded.people.persons[0])
+        for kind in ("batch", "import"):
+            for entry in reader.newest_first(kind):
+                if person in entry.people_range:
+                    return entry.says
+        return self.opened.says
 
 
-def _rows_of(sent: Sent, rows: Any) -> Sent:
-    """Return some of the applications that were sent."""
-
-    def some(values: Sequence[Any] | None) -> Any:
-        return None if values is None else [values[row] for row in rows.tolist()]
-
-    encoded, groups = sent.encoded, sent.sensitive_features
-    return Sent(
-        EncodedFeatures(
-            take(encoded.X, rows), encoded.backend, some(encoded.numbers), some(encoded.texts)
-        ),
-        some(sent.groups),
-        None if groups is None else take(groups, rows),
-        sent.ids[rows],
+def _contents(recorded: RecordedRows) -> Iterator[tuple[Any, ...]]:
+    """Yield what each recorded application says."""
+    people, decisions, none = recorded.people, recorded.decisions, [None] * len(recorded.people)
+    barred = none if decisions.barred is None else decisions.barred.tolist()
+    yield from zip(
+        people.numbers,
+        people.texts,
+        people.groups or none,
+        people.person_keys or none,
+        none if decisions.incumbent is None else decisions.incumbent.tolist(),
+        [bool(one) for one in barred],
+        strict=True,
     )
+
+
+def _sent_contents(sent: Sent, batch: Batch) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """Yield the name of each application that was sent, and what it says."""
+    none = [None] * len(batch)
+    columns = (
+        sent.encoded.numbers,
+        sent.encoded.texts,
+        sent.groups or none,
+        none if batch.persons is None else batch.persons.view(np.int64).tolist(),
+        none if batch.incumbent is None else batch.incumbent.tolist(),
+        none if batch.barred is None else batch.barred.tolist(),
+    )
+    yield from zip(map(str, batch.ids.tolist()), zip(*columns, strict=True), strict=True)

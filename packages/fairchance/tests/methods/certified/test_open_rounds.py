@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from fairchance.ledger.verification.repeat import first_other_content
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairchance import CertifiedClassifier
 from fairchance.errors import InputError, LearningWarning
+from fairchance.ledger.verification.compare import first_other_content
 from fairchance.methods.certified.policy import CertifiedPolicy
 from fairchance.methods.storage import dumps, loads
 from fairchance.people.ids import id_bits

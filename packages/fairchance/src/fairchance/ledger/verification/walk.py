@@ -219,6 +219,7 @@ class _Walk:
         self._n_people = 0
         self._about: dict[str, Any] = {}
         self._control, self._batches = Control(), list[Entry]()
+        self._opened: Entry | None = None
         self.head = Checkpoint(program, 0, NOTHING)
 
     def problem(self) -> str | None:
@@ -269,8 +270,10 @@ class _Walk:
         self._control = self._control.after(entry)
         if entry.kind == "batch":
             self._batches.append(entry)
-        if entry.kind in ("round", "batch") and entry.says["ramp"] != self._control.in_force:
-            raise MismatchError(f"{describe(entry)}: the ramp in force was another.")
+        if entry.kind in ("round", "batch"):
+            self._opened = entry if entry.kind == "round" else None
+            if entry.says["ramp"] != self._control.in_force:
+                raise MismatchError(f"{describe(entry)}: the ramp in force was another.")
 
     def _check_take_up(self, entry: Entry) -> None:
         """Check that loans were recorded as not taken within the program's window."""
@@ -278,7 +281,7 @@ class _Walk:
         if outcomes is None or "not_taken" not in outcomes.states:
             return
         persons = outcomes.persons[np.array(outcomes.states) == "not_taken"]
-        late = TakeUpWindow.of(self._about).over(self._batches, persons, entry.when)
+        late = TakeUpWindow.of(self._about).over(self._batches, self._opened, persons, entry.when)
         if late.any():
             name = self._reader.names(persons[late][:1])[0]
             raise MismatchError(
