@@ -257,8 +257,8 @@ def test_a_removed_row_is_found(original, statement, message):
             "row_digests .*999",
         ),
         (
-            "INSERT INTO people SELECT program, 90000, 'x', numbers, texts, reasons, person_key, salt, "
-            "personal, round, accepted, exploit, score, propensity, threshold, fold, "
+            "INSERT INTO people SELECT program, 90000, 'x', numbers, texts, reasons, person_key, "
+            "salt, personal, round, accepted, exploit, score, propensity, threshold, fold, "
             "incumbent, barred FROM people "
             f"WHERE person = {PERSON}",
             "90000 .*people",

@@ -214,6 +214,7 @@ class _Line(ABC):
     def _number(self, program: str, mark: str) -> int:
         if program not in self._numbers:
             row = self._driver.execute(_PROGRAM.format(mark), (program,)).fetchone()
+            self._driver.rollback()
             if row is None:
                 raise LedgerError(f"the ledger has no program {program!r}.")
             self._numbers[program] = row[0]
@@ -307,9 +308,7 @@ class _ServerLine(_Line):
         """Add rows, in a transaction that excludes only the closing of the round."""
         import psycopg  # noqa: PLC0415 - an extra
 
-        driver = self._driver
-        with driver.transaction():
-            number = self._number(program, "%s")
+        driver, number = self._driver, self._number(program, "%s")
         n, this = len(rows.people["person"]), (number, opened.says["round"], opened.hash)
         first = self._reserve(number, opened, n)
         if first is None:
