@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -253,6 +253,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     split = "half"
     constraints = "joint"
     bounds_in = "thresholds"
+    exploration = "fixed"
 
     _columns: ClassVar[dict[str, Any]] = {**LOG_COLUMNS, "decision": np.int16(-1)}
 
@@ -437,14 +438,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         return self._choose_decisions(batch.X, accepted)
 
     def _answer(
-        self,
-        batch: Batch,
-        accepted: NDArray[np.bool_],
-        exploit: NDArray[np.bool_],
-        score: NDArray[Any],
-        propensity: NDArray[np.float64],
-        t: int,
-        given: NDArray[np.intp],
+        self, batch: Batch, decided: Decisions, given: NDArray[np.intp]
     ) -> ManyClassDecisions:
         place = self._people.find(batch.bits)
         for rows, (here, at) in zip(
@@ -453,17 +447,8 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             rows["decision"][at] = given[here]
         counts = np.bincount(given, minlength=self.decisions_.size)
         self._by_class.append((self._net_utility.multiplier, tuple(counts.tolist())))
-        return ManyClassDecisions(
-            batch.ids,
-            accepted,
-            exploit,
-            score,
-            propensity,
-            t,
-            batch.backend,
-            group_mode=self.group_mode,
-            decision=self.decisions_[given],
-        )
+        known = {part.name: getattr(decided, part.name) for part in fields(Decisions)}
+        return ManyClassDecisions(**known, decision=self.decisions_[given])
 
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
         """Learn class probabilities and then the best rule; None if fewer than two classes known.

@@ -162,6 +162,26 @@ class FdrBudget:
         left = self.explore_share(round) * n_exploit + carried - n_explore
         return n_explore, min(max(left, 0.0), 1.0)
 
+    def settle(
+        self, round: int, n_exploit: float, carried: float, n_candidates: int, n_explored: int
+    ) -> float:
+        """Return what is carried to the next round if coins chose ``n_explored``; may be negative.
+
+        What they missed or exceeded is carried in full, so that over a run as many are explored as
+        by ``allot``. What no candidates were there for is lost but for one applicant, as there.
+
+        Examples
+        --------
+        >>> budget = FdrBudget(alpha=0.15, exploit=0.064)  # 10 explored per 100 exploited
+        >>> [round(budget.settle(1, 100, 0.0, 500, n), 6) for n in (8, 10, 13)]
+        [2.0, 0.0, -3.0]
+        >>> round(budget.settle(1, 100, 0.0, n_candidates=4, n_explored=3), 6)
+        2.0
+        """
+        allowed = self.explore_share(round) * n_exploit + carried
+        wanted = min(max(allowed, 0.0), float(n_candidates))
+        return min(allowed - wanted, 1.0) + wanted - n_explored
+
     def allowed(self, round: int, n_exploit: float, carried: float) -> int:
         """Return how many may be explored, whether or not there are as many candidates."""
         return math.floor(self.explore_share(round) * n_exploit + carried + _ROUNDING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,10 @@ from fairchance.frames import to_frame
 from fairchance.notebook import Displayed
 
 __all__ = ["CertifiedRound", "Correction", "CurvePoint", "Decisions", "GroupCount", "Note", "Round"]
+
+# Fields of decisions with an entry per applicant.
+_DECIDED = ("ids", "accepted", "exploit", "score", "propensity", "threshold")
+_PER_APPLICANT = (*_DECIDED, "incumbent", "barred", "applicants")
 
 
 @dataclass(frozen=True, repr=False)
@@ -84,6 +88,14 @@ class Decisions(Displayed):
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Decisions:
+        """Return the decisions on some applicants, without reasons."""
+        given = {name: getattr(self, name) for name in _PER_APPLICANT}
+        some: dict[str, Any] = {
+            name: values[rows] for name, values in given.items() if values is not None
+        }
+        return replace(self, reasons=None, **some)
 
     def __repr__(self) -> str:
         explored = int(self.explored.sum())

@@ -149,6 +149,11 @@ class Attributes:
         more = self._extended([raw[strange] for raw in columns])
         return more, more.read(sensitive_features, n, extend=True)[1]
 
+    def values_of(self, codes: Codes) -> list[NDArray[Any]]:
+        """Return the values of applicants with these codes, one array per attribute."""
+        by_attribute = zip(self.values, self.level_of, strict=True)
+        return [values[level_of[codes]] for values, level_of in by_attribute]
+
     def _extended(self, columns: list[NDArray[Any]]) -> Attributes:
         """Return these attributes with the combinations of some applicants."""
         values, levels = [], []

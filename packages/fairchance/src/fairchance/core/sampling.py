@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from fairchance.errors import InputError
 
-__all__ = ["Draw", "chance", "coin_flips", "fixed_size_draw", "ramped", "ramped_coins"]
+__all__ = ["Draw", "chance", "coin_factors", "coin_flips", "fixed_size_draw"]
+__all__ += ["ramped", "ramped_coins"]
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]
@@ -235,7 +236,7 @@ def _largest(size: NDArray[np.floating], line: Line, n_lines: int) -> Floats:
     return largest
 
 
-def _quotas(shares: Floats, members: Floats, n_draw: int) -> Floats:
+def _quotas(shares: Floats, members: Floats, n_draw: float) -> Floats:
     """Split a draw over groups by shares, none above its members; the sum is ``n_draw``."""
     quotas = np.zeros_like(members)
     full = members == 0
@@ -284,6 +285,45 @@ def _comb(
 
     drawn[order] = teeth_before(upper) > teeth_before(upper - sizes)
     return drawn
+
+
+def coin_factors(
+    size: NDArray[np.floating],
+    n_draw: float,
+    group: NDArray[np.intp],
+    n_groups: int,
+    shares: Floats | None = None,
+) -> Floats:
+    """Return c per group with which coins of min(1, c · size) draw ``n_draw`` in expectation.
+
+    Groups share the draw as in ``fixed_size_draw``; a group without candidates gets the factor of
+    all. ``n_draw`` need not be a whole number.
+
+    Examples
+    --------
+    >>> size, group = np.array([1.0, 1.0, 8.0]), np.array([0, 0, 1])
+    >>> coin_factors(size, 1.5, group, 2).tolist()
+    [0.25, 0.25]
+    >>> coin_factors(size, 1.0, group, 2, np.array([0.5, 0.5])).tolist()
+    [0.25, 0.0625]
+    """
+    n = size.shape[0]
+    if n == 0 or n_draw <= 0:
+        return np.zeros(n_groups)
+    all_as_one = _factors(size, None, np.array([min(float(n_draw), n)]))
+    if shares is None:
+        return np.full(n_groups, all_as_one[0])
+    members = np.bincount(group, minlength=n_groups).astype(float)
+    factors = _factors(size, group, _quotas(shares, members, min(float(n_draw), n)))
+    return np.where(members > 0, factors, all_as_one)
+
+
+def _factors(size: NDArray[np.floating], line: Line, quotas: Floats) -> Floats:
+    """Return c per line with Σ min(1, c · size) = quota."""
+    lengths = _lengths(size, line, quotas)
+    factor = lengths.factor * lengths.unit
+    certain = (lengths.total == 0) & (quotas > 0)  # all are: from the smallest size on
+    return np.where(certain, _largest(1 / size, line, quotas.size), factor)
 
 
 def coin_flips(probability: Floats, bits: Bits) -> NDArray[np.bool_]:

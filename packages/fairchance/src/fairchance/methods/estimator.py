@@ -35,6 +35,7 @@ from fairchance.people.store import GrowingArray
 __all__ = [
     "DecidingClassifier",
     "allows_missing",
+    "check_expected",
     "check_group_mode",
     "check_learner",
     "check_ramp",
@@ -145,7 +146,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _counted(self, batch: Batch, decided: Decisions) -> Decisions:
         """Count applicants by group, and return the decisions with what is unlike the history."""
-        group = batch.group if batch.report_group is None else batch.report_group
+        group = batch.reported
         before = self._head_counts.view()
         n_groups = 1 if batch.sensitive is None else batch.sensitive.n_groups
         if n_groups > before.shape[2]:
@@ -154,7 +155,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parts = (group, group[decided.accepted], group[decided.explored])
         counts = np.array([np.bincount(part, minlength=n_groups) for part in parts])
         self._head_counts.append(counts[None])
-        return replace(decided, unlike=batch.unlike)
+        return replace(decided, unlike=batch.unlike, applicants=None)
 
     @property
     def _checks(self) -> Checks:
@@ -216,8 +217,15 @@ def check_rounds(name: str, value: Any, least: int) -> None:
         raise InputError(f"{name} counts rounds and must be {least} or more, got {value!r}.")
 
 
-def check_ramp(ramp: Any, incumbent: NDArray[np.bool_] | None) -> float:
-    """Return a ramp r in [0, 1]; raise unless it is one that these decisions d allow."""
+def check_expected(value: Any) -> None:
+    """Raise unless a value is a number of applicants to come."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not (whole and value >= 0):
+        raise InputError(f"expected counts applicants and must be 0 or more, got {value!r}.")
+
+
+def check_ramp(ramp: Any, incumbent: Any) -> float:
+    """Return a ramp r in [0, 1]; raise if it is less than 1 and ``incumbent`` is None."""
     number = isinstance(ramp, int | float | np.number) and not isinstance(ramp, bool)
     if not (number and 0 <= ramp <= 1):
         raise InputError(f"ramp must be a number in [0, 1], such as 0.05 for 5 %, got {ramp!r}.")

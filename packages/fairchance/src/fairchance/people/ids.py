@@ -33,6 +33,7 @@ __all__ = [
     "keyed_bits",
     "mistakable",
     "ramp_bits",
+    "ramp_key",
     "round_key",
     "seed_of",
     "unique_bits",
@@ -197,12 +198,17 @@ def keyed_bits(bits: Bits, key: np.uint64 | Bits) -> Bits:
     return mixed
 
 
+def ramp_key(seed: int) -> np.uint64:
+    """Return the key of the ramp, which is the same in all rounds."""
+    return round_key(seed, 0, _RAMP)
+
+
 def ramp_bits(bits: Bits, seed: int) -> Bits:
     """Return the random bits of the ramp's coins: keyed by the id alone, not by the round.
 
     So the applicants of a ramp of 5 % are among those of a ramp of 20 %.
     """
-    return keyed_bits(bits, round_key(seed, 0, _RAMP))
+    return keyed_bits(bits, ramp_key(seed))
 
 
 @saved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ from fairchance.frames import (
     Features,
     as_array,
     column,
+    concat,
     is_missing,
     n_rows,
     names_and_backend,
@@ -36,15 +38,26 @@ from fairchance.frames import (
     with_columns,
 )
 from fairchance.people.columns import Expansion, TableColumns
-from fairchance.people.ids import as_ids, id_bits, unique_bits
+from fairchance.people.ids import as_ids, id_bits, keyed_bits, unique_bits
 from fairchance.people.likeness import Checks, Likeness, Unlike, check_like
 from fairchance.people.store import NOT_TAKEN
 from fairchance.words.batches import unlike_words
 from fairchance.words.columns import left_out_words
 
-__all__ = ["Batch", "History", "Intake", "good_outcome", "one_group", "read_flags"]
+__all__ = ["Batch", "History", "Intake", "Reader", "good_outcome", "one_group", "read_flags"]
 __all__ += ["read_persons"]
 
+# Arrays of a batch with an entry per applicant.
+_PER_APPLICANT = (
+    "group",
+    "ids",
+    "bits",
+    "fit_group",
+    "report_group",
+    "incumbent",
+    "barred",
+    "persons",
+)
 _PAIRS = ((0, 1), (-1, 1))  # labels whose meaning is obvious; False and True are the first
 
 
@@ -75,6 +88,18 @@ class Batch:
 
     def __len__(self) -> int:
         return int(self.group.shape[0])
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> Self:
+        given = {name: getattr(self, name) for name in _PER_APPLICANT}
+        some: dict[str, Any] = {
+            name: values[rows] for name, values in given.items() if values is not None
+        }
+        return replace(self, X=take(self.X, rows), **some)
+
+    @property
+    def reported(self) -> NDArray[np.intp]:
+        """The groups that reports may see."""
+        return self.group if self.report_group is None else self.report_group
 
     def for_fit(self) -> Self:
         """Return the same applicants with the groups that a fit may see."""
@@ -159,6 +184,11 @@ def _numbers(X: Any, estimator: Any, least: int) -> NDArray[Any]:
     return array
 
 
+def _kind_of_table(values: Any, features: Features) -> tuple[str, tuple[str, ...]]:
+    """Return the kind of a raw table, and its columns of numbers if it is a frame."""
+    return features.backend, () if isinstance(values, np.ndarray) else numeric_columns(values)
+
+
 def good_outcome(labels: list[Any], pos_label: Any) -> Any:
     """Return the label of the good outcome; raise if it is not obvious and has no name.
 
@@ -175,6 +205,26 @@ def good_outcome(labels: list[Any], pos_label: Any) -> Any:
     return labels[-1] if pos_label is None else pos_label
 
 
+def _joined(parts: Sequence[Batch], name: str, order: NDArray[np.intp]) -> NDArray[Any] | None:
+    """Return a column of several batches in an order; None if no batch has it.
+
+    In a batch without it, no applicant is accepted by the incumbent or barred, and each is another
+    person.
+    """
+    given = [getattr(part, name) for part in parts]
+    if all(one is None for one in given):
+        return None
+    instead = [part.bits if name == "persons" else np.zeros(len(part), np.bool_) for part in parts]
+    columns = [other if one is None else one for one, other in zip(given, instead, strict=True)]
+    return np.asarray(np.concatenate(columns)[order])
+
+
+def _beside(parts: list[list[NDArray[Any]]]) -> NDArray[Any]:
+    """Return the values of protected attributes in several batches as one table."""
+    columns = [np.concatenate(values) for values in zip(*parts, strict=True)]
+    return columns[0] if len(columns) == 1 else np.array(columns, dtype=object).T
+
+
 def _report(unlike: tuple[Unlike, ...], unlike_history: bool) -> None:
     """Raise if a finding stops a batch, and warn of the others; neither if it is confirmed."""
     if not unlike_history:
@@ -185,7 +235,274 @@ def _report(unlike: tuple[Unlike, ...], unlike_history: bool) -> None:
 
 
 @saved
-class Intake:
+@dataclass(eq=False)
+class Reader:
+    """How applicants are read, without anything about applicants: columns, groups, kind of ids.
+
+    Attributes
+    ----------
+    raw
+        Keep dataframes as they are, since the learner reads raw columns.
+    allow_missing
+        Whether the learner accepts missing features.
+    group_as_feature
+        Append the group to the features.
+    group_mode
+        ``"aware"``: decisions see groups; ``"blind"``: fits do; ``"audit"``: only reports do.
+    encodes, missing_values
+        Read text, dates and missing values too, as codes (``columns.py``), and what means that a
+        value is missing. Otherwise features are numbers, missing ones if the learner accepts them.
+    columns
+        How columns become codes; None without ``encodes``.
+    n_features, names, dtype, table
+        Number of columns, their names if they have any, type of numbers, and of raw tables the kind
+        and the columns of numbers, all as in the history.
+    sensitive, groups
+        The protected attributes, and the groups of the history; None if there are none.
+    id_kind
+        ``"i"`` for integers, ``"U"`` for text.
+    """
+
+    raw: bool
+    allow_missing: bool
+    group_as_feature: bool
+    group_mode: str = "aware"
+    encodes: bool = False
+    missing_values: tuple[Any, ...] = ()
+    columns: TableColumns | None = None
+    n_features: int = 0
+    names: tuple[str, ...] | None = None
+    dtype: str = "<f8"
+    table: tuple[str, tuple[str, ...]] = ("numpy", ())
+    sensitive: Attributes | None = None
+    groups: NDArray[Any] | None = None
+    id_kind: str = "i"
+
+    def read(
+        self,
+        X: Any,
+        *,
+        ids: Any,
+        sensitive_features: Any = None,
+        incumbent: Any = None,
+        barred: Any = None,
+        persons: Any = None,
+        key: np.uint64 | None = None,
+        estimator: Any = None,
+    ) -> Batch:
+        """Read applicants that must have the history's columns, and at least one of them.
+
+        ``key`` hides who the ``persons`` are. ``estimator`` is the classifier that reads, which
+        lets scikit-learn compare columns by its own rules.
+        """
+        features, backend = self.read_people(estimator, X)
+        n = n_rows(features)
+        decided = None if incumbent is None else read_flags(incumbent, n, "incumbent")
+        excluded = None if barred is None else read_flags(barred, n, "barred")
+        known, group = self.read_groups(sensitive_features, n)
+        names = self._own_kind(self._next_ids(n) if ids is None else as_ids(ids, n))
+        names = names.copy() if self.id_kind == "i" else names  # text was copied already
+        bits = self._bits(names)
+        # Decisions and the index share the ids, so callers must not change them.
+        names.setflags(write=False)
+        if decided is not None and excluded is not None and (decided & excluded).any():
+            both = names[decided & excluded]
+            raise InputError(
+                f"{both.size} of {n} applicants are barred and accepted by the incumbent, first "
+                f"{both[0].item()!r}; correct one of the two."
+            )
+        who = None
+        if persons is not None and key is not None:
+            who = keyed_bits(id_bits(read_persons(persons, n)), key)
+        return Batch(
+            self._with_group(features, group),
+            ids=names,
+            bits=bits,
+            backend=backend,
+            sensitive=known,
+            incumbent=decided,
+            barred=excluded,
+            persons=who,
+            **self.seen_by(group),
+        )
+
+    def _next_ids(self, n: int) -> NDArray[np.int64]:
+        raise InputError(f"ids must be given for each of the {n} applicants, got None; pass them.")
+
+    def read_people(self, estimator: Any, X: Any) -> tuple[Any, str]:
+        """Read features that must have the history's columns, and at least one row."""
+        features, backend = self._features(estimator, X)
+        if n_rows(features) == 0:
+            raise InputError("the batch is empty; pass at least one application.")
+        return features, backend
+
+    def for_scoring(self, estimator: Any, X: Any, sensitive_features: Any, needed: bool) -> Any:
+        """Read features, and groups if a classifier needs them, for ``predict``."""
+        features, _ = self._features(estimator, X, own_message=estimator is None)
+        n = n_rows(features)
+        needed = (needed or self.group_as_feature) and self.group_mode == "aware"
+        if sensitive_features is None and not needed:
+            return features, one_group(n)
+        _, group = self.read_groups(sensitive_features, n)
+        return self._with_group(features, group), self.seen_by(group)["group"]
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups that decisions or fits may see; one when there are none to see."""
+        if self.groups is None or self.group_mode == "audit":
+            return 1
+        return int(self.groups.size)
+
+    @property
+    def places(self) -> tuple[int, ...] | None:
+        """Positions in the table of the features that are codes; None if features are not."""
+        return None if self.columns is None else self.columns.kept
+
+    def seen_by(self, codes: NDArray[np.intp]) -> dict[str, Any]:
+        """Return groups as decisions, fits and reports may see them, by the fields of a batch.
+
+        A part of the library that may not see groups sees all applicants in the first one. A group
+        that the history lacks is −1 for fits: those that compare groups leave such rows out.
+        """
+        if self.group_mode == "aware":
+            return {"group": codes}
+        hidden = fit = one_group(codes.size)
+        if self.group_mode == "blind":
+            fit = np.where(codes < self.n_groups, codes, -1)
+        return {"group": hidden, "fit_group": fit, "report_group": codes}
+
+    def read_groups(
+        self, sensitive_features: Any, n: int
+    ) -> tuple[Attributes | None, NDArray[np.intp]]:
+        """Turn group values into codes; return them with the groups that are known then.
+
+        A group that is not known yet is refused if decisions see groups.
+        """
+        if self.sensitive is None:
+            if sensitive_features is not None:
+                raise InputError(
+                    "sensitive_features was not given to fit; give it to fit too, or leave it out."
+                )
+            return None, one_group(n)
+        if sensitive_features is None:
+            raise InputError(
+                f"sensitive_features is missing: fit got the groups {self.sensitive.listed()}; "
+                f"pass one of them for each row."
+            )
+        return self.sensitive.read(sensitive_features, n, extend=self.group_mode != "aware")
+
+    def _features(self, estimator: Any, X: Any, *, own_message: bool = True) -> tuple[Any, str]:
+        """Read features by the names and in the order of the history; ignore other columns.
+
+        For ``predict``, scikit-learn demands its own message instead.
+        """
+        if self._needs_no_conversion(X):
+            self._check_finite(X, None)
+            return X, "numpy"
+        names, backend = names_and_backend(X)
+        if own_message or backend in UNNAMED:
+            X, names = with_columns(X, self.names), names and self.names
+        features, array = self._table_of(estimator, X, names, backend, least=0)
+        self._check_columns(estimator, X, array, features.backend)
+        if self.columns is not None:
+            array = self.columns.codes(array)
+        if self.raw:
+            self._check_same_table(array, features)
+        if not isinstance(array, np.ndarray):
+            return array, features.backend
+        self._check_finite(array, features.names)
+        return array.astype(self.dtype, copy=False), features.backend
+
+    def _table_of(
+        self, estimator: Any, X: Any, names: tuple[str, ...] | None, backend: str, least: int
+    ) -> tuple[Features, Any]:
+        """Return a table as it was given, and its values: a frame, or floats of so many rows."""
+        framed = backend != "numpy"
+        if self.encodes and framed:
+            return Features(X, names, backend), X
+        encode = getattr(estimator, "_encode", ENCODE)
+        features = read_features(X, raw=self.raw, encode=encode)
+        kept = self.raw and framed
+        return features, features.X if kept else _numbers(features.X, estimator, least)
+
+    def _check_columns(self, estimator: Any, X: Any, array: Any, backend: str) -> None:
+        """Raise unless there are as many columns as in the history, and of the same names."""
+        if estimator is None:
+            if array.shape[1] != self.n_features:
+                raise InputError(
+                    f"X must have {self.n_features} columns, as in the history, got "
+                    f"{array.shape[1]}; select them."
+                )
+        elif backend not in UNNAMED:  # scikit-learn cannot read every kind of frame
+            validate_data(estimator, X, reset=False, skip_check_array=True)
+
+    def _needs_no_conversion(self, X: Any) -> bool:
+        """Return whether X is an array in which only the values are left to check."""
+        return (
+            type(X) is np.ndarray
+            and not self.raw
+            and self.names is None
+            and (self.columns is None or self.columns.are_numbers)
+            and not self.missing_values
+            and X.dtype.str == self.dtype
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == self.n_features
+            and X.flags.c_contiguous
+        )
+
+    def _check_same_table(self, values: Any, features: Features) -> None:
+        """Keep raw columns of one kind: rows of all rounds are joined for the learner."""
+        now = _kind_of_table(values, features)
+        if now != self.table:
+            raise InputError(
+                f"X must be {self.table[0]} with numbers in {list(self.table[1])}, as in fit, got "
+                f"{now[0]} with numbers in {list(now[1])}; convert it."
+            )
+
+    def _check_finite(self, array: NDArray[Any], names: tuple[str, ...] | None) -> None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            values = array.ravel()
+            if np.isfinite(values @ values):  # one quick pass, no mask, in the usual case
+                return
+        missing_allowed = self.allow_missing or self.encodes
+        wrong = np.isinf(array) if missing_allowed else ~np.isfinite(array)
+        if not wrong.any():
+            return
+        row, position = np.argwhere(wrong)[0]
+        if self.columns is not None:
+            position = self.columns.kept[position]
+        where = repr(names[position]) if names is not None else str(position)
+        what = "inf" if missing_allowed else "NaN or inf"
+        raise InputError(
+            f"X contains {what} in {int(wrong.any(axis=1).sum())} of {array.shape[0]} rows, "
+            f"first in row {row}, column {where}; impute or leave out these rows."
+        )
+
+    def _with_group(self, X: Any, group: NDArray[np.intp]) -> Any:
+        """Append the group to the features, one column per group but the first."""
+        if not self.group_as_feature or self.n_groups == 1:
+            return X
+        if not isinstance(X, np.ndarray):
+            raise InputError(
+                "group_as_feature=True needs an array; keep the group in the frame instead."
+            )
+        return np.hstack([X, (group[:, None] == np.arange(1, self.n_groups)).astype(X.dtype)])
+
+    _bits = staticmethod(unique_bits)
+
+    def _own_kind(self, names: NDArray[Any]) -> NDArray[Any]:
+        if names.dtype.kind != self.id_kind:
+            kinds = {"i": "integers", "U": "strings"}
+            raise InputError(
+                f"ids must be {kinds[self.id_kind]}, as in the history, "
+                f"got {kinds[names.dtype.kind]}; convert them."
+            )
+        return names
+
+
+@saved
+class Intake(Reader):
     """Readers for all input, which check that batches look like the history.
 
     Parameters
@@ -228,26 +545,26 @@ class Intake:
         missing_values: tuple[Any, ...] = (),
         named_values: tuple[tuple[str | int, Any], ...] = (),
     ) -> None:
-        self.raw = raw
-        self.allow_missing = allow_missing
-        self.group_as_feature = group_as_feature
+        super().__init__(
+            raw,
+            allow_missing,
+            group_as_feature,
+            group_mode,
+            encodes=encodes and not raw,
+            missing_values=missing_values,
+        )
         self.pos_label = pos_label
         self.needs_outcomes = needs_outcomes
-        self.group_mode = group_mode
-        self.encodes = encodes and not raw
-        self.missing_values, self.named_values = missing_values, named_values
-        self.columns: TableColumns | None = None
+        self.named_values = named_values
         self.expansion: Expansion | None = None
-        self.names: tuple[str, ...] | None = None
-        self.dtype = "<f8"  # of the history's features, and so of all
-        self.sensitive: Attributes | None = None
-        self.groups: NDArray[Any] | None = None
-        self.table: tuple[str, tuple[str, ...]] = ("numpy", ())  # kind, and columns of numbers
         self.classes: NDArray[Any] = np.empty(0)
-        self.id_kind = "i"
         self.next_id = 0
         self.likeness = Likeness(())  # no decision depends on it
         self._compared: TableColumns | None = None  # its columns of features
+
+    def reader(self) -> Reader:
+        """Return how applicants are read, without labels and anything about the history."""
+        return Reader(**{name: getattr(self, name) for name in Reader.__dataclass_fields__})
 
     def read_history(
         self,
@@ -260,7 +577,7 @@ class Intake:
         not_taken: Any = None,
     ) -> History:
         """Read the history and remember its columns, groups, outcome labels and kind of ids."""
-        features, backend = self._features(estimator, X, reset=True)
+        features, backend = self._first_features(estimator, X)
         n = n_rows(features)
         chosen = self.read_accepted(accepted, n)
         outcome_of = self._history_outcomes(y, chosen, not_taken, n)
@@ -296,36 +613,24 @@ class Intake:
         unlike_history: bool = False,
         incumbent: Any = None,
         barred: Any = None,
+        persons: Any = None,
+        key: np.uint64 | None = None,
     ) -> Batch:
         """Read a batch that must have the history's columns and, with ``checks``, be like it."""
         self.check_good()
-        features, backend = self.read_people(estimator, X)
-        n = n_rows(features)
-        decided = None if incumbent is None else read_flags(incumbent, n, "incumbent")
-        excluded = None if barred is None else read_flags(barred, n, "barred")
-        known, group = self.read_groups(sensitive_features, n)
-        if ids is None:
-            names = self._next_ids(n)
-            bits = id_bits(names)
-        else:
-            names = self._own_kind(as_ids(ids, n))
-            names = names.copy() if self.id_kind == "i" else names  # text was copied already
-            bits = self._bits(names)
-        # Decisions and the index share the ids, so callers must not change them.
-        names.setflags(write=False)
-        if decided is not None and excluded is not None and (decided & excluded).any():
-            both = names[decided & excluded]
-            raise InputError(
-                f"{both.size} of {n} applicants are barred and accepted by the incumbent, first "
-                f"{both[0].item()!r}; correct one of the two."
-            )
-        more = self.seen_by(group) | {"incumbent": decided, "barred": excluded}
-        if checks is not None:
-            more |= self.compare(
-                features, known, group, checks, decided, unlike_history=unlike_history
-            )
-        features = self._with_group(features, group)
-        return Batch(features, ids=names, bits=bits, backend=backend, sensitive=known, **more)
+        batch = self.read(
+            X,
+            ids=ids,
+            sensitive_features=sensitive_features,
+            incumbent=incumbent,
+            barred=barred,
+            persons=persons,
+            key=key,
+            estimator=estimator,
+        )
+        if checks is None:
+            return batch
+        return self.compare_batch(batch, checks, unlike_history=unlike_history)
 
     def _next_ids(self, n: int) -> NDArray[np.int64]:
         """Return the integers after the largest id so far."""
@@ -337,32 +642,10 @@ class Intake:
             )
         return np.arange(self.next_id, self.next_id + n, dtype=np.int64)
 
-    def read_people(self, estimator: Any, X: Any) -> tuple[Any, str]:
-        """Read features that must have the history's columns, and at least one row."""
-        features, backend = self._features(estimator, X, reset=False)
-        if n_rows(features) == 0:
-            raise InputError("the batch is empty; pass at least one application.")
-        return features, backend
-
-    def for_scoring(self, estimator: Any, X: Any, sensitive_features: Any, needed: bool) -> Any:
-        """Read features, and groups if a classifier needs them, for ``predict``."""
-        features, _ = self._features(estimator, X, reset=False, own_message=False)
-        n = n_rows(features)
-        needed = (needed or self.group_as_feature) and self.group_mode == "aware"
-        if sensitive_features is None and not needed:
-            return features, one_group(n)
-        _, group = self.read_groups(sensitive_features, n)
-        return self._with_group(features, group), self.seen_by(group)["group"]
-
     @property
     def categorical(self) -> tuple[int, ...]:
         """Positions of the features that are codes of categories."""
         return () if self.columns is None else self.columns.categorical
-
-    @property
-    def places(self) -> tuple[int, ...] | None:
-        """Positions in the table of the features that are codes; None if features are not."""
-        return None if self.columns is None else self.columns.kept
 
     def name_value(self, column: int, value: float) -> tuple[str, str | float | None]:
         """Return the name of a feature, and a value of it in the table; None if it is missing."""
@@ -384,46 +667,6 @@ class Intake:
     def known_columns(self) -> Columns:
         """The columns as limits and strategies find them."""
         return ColumnNames(self.names) if self.columns is None else self.columns
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups that decisions or fits may see; one when there are none to see."""
-        if self.groups is None or self.group_mode == "audit":
-            return 1
-        return int(self.groups.size)
-
-    def seen_by(self, codes: NDArray[np.intp]) -> dict[str, Any]:
-        """Return groups as decisions, fits and reports may see them, by the fields of a batch.
-
-        A part of the library that may not see groups sees all applicants in the first one. A group
-        that the history lacks is −1 for fits: those that compare groups leave such rows out.
-        """
-        if self.group_mode == "aware":
-            return {"group": codes}
-        hidden = fit = one_group(codes.size)
-        if self.group_mode == "blind":
-            fit = np.where(codes < self.n_groups, codes, -1)
-        return {"group": hidden, "fit_group": fit, "report_group": codes}
-
-    def read_groups(
-        self, sensitive_features: Any, n: int
-    ) -> tuple[Attributes | None, NDArray[np.intp]]:
-        """Turn group values into codes; return them with the groups that are known then.
-
-        A group that is not known yet is refused if decisions see groups.
-        """
-        if self.sensitive is None:
-            if sensitive_features is not None:
-                raise InputError(
-                    "sensitive_features was not given to fit; give it to fit too, or leave it out."
-                )
-            return None, one_group(n)
-        if sensitive_features is None:
-            raise InputError(
-                f"sensitive_features is missing: fit got the groups {self.sensitive.listed()}; "
-                f"pass one of them for each row."
-            )
-        return self.sensitive.read(sensitive_features, n, extend=self.group_mode != "aware")
 
     def read_outcomes(self, outcomes: ArrayLike, n: int) -> NDArray[np.int8]:
         """Turn outcome labels into 1 (good) and 0 (bad)."""
@@ -455,70 +698,38 @@ class Intake:
         """Label of the bad outcome."""
         return plain(self.classes[0] if self.classes[0] != self.good else self.classes[1])
 
-    def _features(
-        self, estimator: Any, X: Any, *, reset: bool, own_message: bool = True
-    ) -> tuple[Any, str]:
-        """Read features by the names and in the order of the history; ignore other columns.
-
-        For ``predict``, scikit-learn demands its own message instead.
-        """
-        if not reset and self._needs_no_conversion(estimator, X):
-            self._check_finite(X, None)
-            return X, "numpy"
+    def _first_features(self, estimator: Any, X: Any) -> tuple[Any, str]:
+        """Read the features of the history, and remember its columns."""
         names, backend = names_and_backend(X)
-        if not reset and (own_message or backend in UNNAMED):
-            X, names = with_columns(X, self.names), names and self.names
-        if self.encodes and backend != "numpy":
-            features = Features(X, names, backend)
-        else:
-            encode = getattr(estimator, "_encode", ENCODE)
-            features = read_features(X, raw=self.raw, encode=encode)
-        array = features.X
-        if not ((self.raw or self.encodes) and backend != "numpy"):
-            array = _numbers(array, estimator, least=1 if reset else 0)
-        if reset:
-            self.names = features.names
-        self._record_columns(estimator, X, array, features, reset)
+        features, array = self._table_of(estimator, X, names, backend, least=1)
+        self.names = features.names
+        if features.backend not in UNNAMED:
+            validate_data(estimator, X, reset=True, skip_check_array=True)
+        else:  # scikit-learn cannot read every kind of frame
+            estimator.n_features_in_ = array.shape[1]
+            estimator.feature_names_in_ = np.array(features.names, dtype=object)
+        self.n_features = estimator.n_features_in_
         if self.encodes:
-            array = self._as_codes(array, reset=reset)
-        if not isinstance(array, np.ndarray):
-            self._check_same_table(array, features, reset)
-            return array, features.backend
+            array = self._learn_columns(array)
         if self.raw:
-            self._check_same_table(None, features, reset)
+            self.table = _kind_of_table(array, features)
+        if not isinstance(array, np.ndarray):
+            return array, features.backend
         self._check_finite(array, features.names)
-        if reset:
-            self.dtype = array.dtype.str
-        return array.astype(self.dtype, copy=False), features.backend
+        self.dtype = array.dtype.str
+        return array, features.backend
 
-    def _needs_no_conversion(self, estimator: Any, X: Any) -> bool:
-        """Return whether X is an array in which only the values are left to check."""
-        return (
-            type(X) is np.ndarray
-            and not self.raw
-            and self.names is None
-            and (self.columns is None or self.columns.are_numbers)
-            and not self.missing_values
-            and X.dtype.str == self.dtype
-            and X.ndim == 2
-            and X.shape[0] > 0
-            and X.shape[1] == estimator.n_features_in_
-            and X.flags.c_contiguous
-        )
-
-    def _as_codes(self, X: Any, *, reset: bool) -> NDArray[Any]:
-        """Return a table as codes, after learning its columns from the history."""
-        if reset:
-            if not n_rows(X):
-                raise InputError("X has no rows (0 samples); pass a history of past applicants.")
-            self.columns = TableColumns.of(X, self.missing_values, self.named_values)
-            self.expansion = self.columns.expansion(allow_missing=self.allow_missing)
-            for column in self.columns.columns:
-                if column.why:
-                    why = left_out_words(column.why)
-                    message = f"The column {column.name!r} is left out, since it {why}."
-                    warnings.warn(message, LearningWarning, stacklevel=7)
-        assert self.columns is not None
+    def _learn_columns(self, X: Any) -> NDArray[Any]:
+        """Return the table of the history as codes, after learning its columns."""
+        if not n_rows(X):
+            raise InputError("X has no rows (0 samples); pass a history of past applicants.")
+        self.columns = TableColumns.of(X, self.missing_values, self.named_values)
+        self.expansion = self.columns.expansion(allow_missing=self.allow_missing)
+        for one in self.columns.columns:
+            if one.why:
+                why = left_out_words(one.why)
+                message = f"The column {one.name!r} is left out, since it {why}."
+                warnings.warn(message, LearningWarning, stacklevel=7)
         return self.columns.codes(X)
 
     def learn_likeness(
@@ -568,6 +779,38 @@ class Intake:
         _report(unlike, unlike_history)
         return {"counts": counts, "unlike": unlike}
 
+    def compare_batch(self, batch: Batch, checks: Checks, *, unlike_history: bool) -> Batch:
+        """Compare applicants that were read with the history; add counts and findings."""
+        X, group = batch.X, batch.reported
+        if self.group_as_feature and self.n_groups > 1:
+            X = X[:, : 1 - self.n_groups]
+        found = self.compare(
+            X, batch.sensitive, group, checks, batch.incumbent, unlike_history=unlike_history
+        )
+        return replace(batch, **found)
+
+    def join(self, parts: Sequence[Batch]) -> Batch:
+        """Return the applicants of several batches by the bits of their ids; none may be in two."""
+        ids = np.concatenate([part.ids for part in parts])
+        bits = self._bits(ids)
+        order = np.argsort(bits, kind="stable")
+        known, group = self.sensitive, np.concatenate([part.reported for part in parts])
+        if known is not None and any(part.sensitive is not known for part in parts):
+            # Each part numbers groups that the history lacks by itself.
+            given = [part.sensitive.values_of(part.reported) for part in parts if part.sensitive]
+            known, group = known.read(_beside(given), ids.size, extend=self.group_mode != "aware")
+        return Batch(
+            take(concat([part.X for part in parts]), order),
+            ids=ids[order],
+            bits=bits[order],
+            backend=parts[0].backend,
+            sensitive=known,
+            incumbent=_joined(parts, "incumbent", order),
+            barred=_joined(parts, "barred", order),
+            persons=_joined(parts, "persons", order),
+            **self.seen_by(group[order]),
+        )
+
     def compare_certain(
         self,
         batch: Batch,
@@ -584,56 +827,6 @@ class Intake:
         unlike = self.likeness.compare_certain(counts, checks)
         _report(unlike, unlike_history)
         return replace(batch, counts=counts, unlike=(*batch.unlike, *unlike))
-
-    def _record_columns(
-        self, estimator: Any, X: Any, array: Any, features: Features, reset: bool
-    ) -> None:
-        """Keep scikit-learn's own record of columns; it cannot read every kind of frame."""
-        if features.backend not in UNNAMED:
-            validate_data(estimator, X, reset=reset, skip_check_array=True)
-        elif reset:
-            estimator.n_features_in_ = array.shape[1]
-            estimator.feature_names_in_ = np.array(features.names, dtype=object)
-
-    def _check_same_table(self, frame: Any, features: Features, reset: bool) -> None:
-        """Keep raw columns of one kind: rows of all rounds are joined for the learner."""
-        now = (features.backend, numeric_columns(frame))
-        if reset:
-            self.table = now
-        elif now != self.table:
-            raise InputError(
-                f"X must be {self.table[0]} with numbers in {list(self.table[1])}, as in fit, got "
-                f"{now[0]} with numbers in {list(now[1])}; convert it."
-            )
-
-    def _check_finite(self, array: NDArray[Any], names: tuple[str, ...] | None) -> None:
-        with np.errstate(invalid="ignore", over="ignore"):
-            values = array.ravel()
-            if np.isfinite(values @ values):  # one quick pass, no mask, in the usual case
-                return
-        missing_allowed = self.allow_missing or self.encodes
-        wrong = np.isinf(array) if missing_allowed else ~np.isfinite(array)
-        if not wrong.any():
-            return
-        row, position = np.argwhere(wrong)[0]
-        if self.columns is not None:
-            position = self.columns.kept[position]
-        where = repr(names[position]) if names is not None else str(position)
-        what = "inf" if missing_allowed else "NaN or inf"
-        raise InputError(
-            f"X contains {what} in {int(wrong.any(axis=1).sum())} of {array.shape[0]} rows, "
-            f"first in row {row}, column {where}; impute or leave out these rows."
-        )
-
-    def _with_group(self, X: Any, group: NDArray[np.intp]) -> Any:
-        """Append the group to the features, one column per group but the first."""
-        if not self.group_as_feature or self.n_groups == 1:
-            return X
-        if not isinstance(X, np.ndarray):
-            raise InputError(
-                "group_as_feature=True needs an array; keep the group in the frame instead."
-            )
-        return np.hstack([X, (group[:, None] == np.arange(1, self.n_groups)).astype(X.dtype)])
 
     def read_accepted(self, accepted: Any, n: int) -> NDArray[np.bool_]:
         """Read which applicants were accepted; None means all."""
@@ -751,19 +944,8 @@ class Intake:
     def passed(self, batch: Batch) -> None:
         """Note that a batch is recorded: its groups, largest id, and that it is a last round."""
         self.sensitive = batch.sensitive
-        if self.id_kind == "i":
+        if self.id_kind == "i" and len(batch):
             self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
         if batch.counts is not None:
             confirmed = any(one.stops for one in batch.unlike)
             self.likeness.remember(batch.counts, confirmed=confirmed)
-
-    _bits = staticmethod(unique_bits)
-
-    def _own_kind(self, names: NDArray[Any]) -> NDArray[Any]:
-        if names.dtype.kind != self.id_kind:
-            kinds = {"i": "integers", "U": "strings"}
-            raise InputError(
-                f"ids must be {kinds[self.id_kind]}, as in the history, "
-                f"got {kinds[names.dtype.kind]}; convert them."
-            )
-        return names

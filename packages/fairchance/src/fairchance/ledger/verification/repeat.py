@@ -129,8 +129,23 @@ class CertifiedReplayer(CertifiedClassifier):
 
     def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any, **by_lender: Any) -> Decisions:
         """Decide a batch as the next round; nothing of it is kept until ``finish_round``."""
-        self._given: list[ChosenPolicy] = policy
-        return self.decide(X, sensitive_features=groups, ids=ids, unlike_history=True, **by_lender)
+        ramp, incumbent = by_lender.pop("ramp", 1.0), by_lender.get("incumbent")
+        deciding = self._policy(self._n_rounds + 1, policy, incumbent is not None, ramp)
+        self._choices = list(deciding.choices)
+        batch = deciding.read(X, sensitive_features=groups, ids=ids, **by_lender)
+        decided = deciding.decide_batch(batch)
+        rows = [deciding.rows_of(batch.group, z) for z in range(len(policy))]
+        self._made = [
+            {
+                "round": decided.round,
+                "status": choice.status,
+                "n_people": members.size,
+                "n_accepted": int(decided.accepted[members].sum()),
+                "share": choice.sure_share,
+            }
+            for choice, members in zip(deciding.choices, rows, strict=True)
+        ]
+        return decided
 
     def finish_round(self, policy: Any, batch: Entry, *, is_whole: bool) -> str | None:
         """Add the round as its batch states it; return what differs from the last ``decide_by``."""
@@ -150,34 +165,6 @@ class CertifiedReplayer(CertifiedClassifier):
         other = copy.copy(self)
         other._rounds = [*self._rounds]
         return other
-
-    def _policy_of_round(
-        self, t: int, z: int, n_people: int, beside: bool, ramp: float
-    ) -> ChosenPolicy:
-        del t, n_people, beside
-        return replace(self._given[z], ramp=ramp)
-
-    def _check_new(self, batch: Any) -> None:
-        pass
-
-    def _record(
-        self, batch: Any, choices: Any, positions: Any, decided: Decisions, again: Any
-    ) -> None:
-        del positions, again
-        rows = [self._rows_of(batch.group, z) for z in range(len(choices))]
-        self._made = [
-            {
-                "round": decided.round,
-                "status": choice.status,
-                "n_people": members.size,
-                "n_accepted": int(decided.accepted[members].sum()),
-                "share": choice.sure_share,
-            }
-            for choice, members in zip(choices, rows, strict=True)
-        ]
-
-    def _counted(self, batch: Any, decided: Decisions) -> Decisions:  # noqa: ARG002
-        return decided
 
 
 class StoredPolicies:

@@ -7,7 +7,7 @@ Read ``decide`` and ``observe`` beside the paper's box; everything they call can
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -20,21 +20,25 @@ from fairchance.core.coverage import CoverageRule, SummedAcceptance
 from fairchance.core.decisions import Decisions, Note, Round
 from fairchance.core.fairness import RateParity
 from fairchance.core.noise import OutcomeNoise
-from fairchance.core.sampling import Draw, ramped
+from fairchance.core.sampling import Draw
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy, as_strategy
 from fairchance.core.utility import Utility
+from fairchance.core.versions import versions
 from fairchance.errors import InputError, LearningWarning
 from fairchance.frames import plain, subset
 from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.wrap import check_keeps_nobody, reads_raw_columns
 from fairchance.methods.algorithm1.exploration import (
-    draw_by_score,
+    DRAW,
+    RECENT,
+    RecentApplicants,
+    coin_chances,
     draw_explored,
-    find_candidates,
 )
 from fairchance.methods.algorithm1.learning import Learned, LearningRules, learn
 from fairchance.methods.algorithm1.past import past_policy as read_past_policy
+from fairchance.methods.algorithm1.policy import Algorithm1Policy
 from fairchance.methods.algorithm1.policy_log import (
     LOG_COLUMNS,
     LoggedPolicy,
@@ -44,15 +48,17 @@ from fairchance.methods.algorithm1.policy_log import (
 from fairchance.methods.estimator import (
     DecidingClassifier,
     allows_missing,
+    check_expected,
     check_group_mode,
     check_learner,
     check_ramp,
     check_rounds,
     check_unchanged,
 )
+from fairchance.methods.policy import check_follows, check_part
 from fairchance.notebook import Records
 from fairchance.people.columns import as_missing_values
-from fairchance.people.ids import id_bits, keyed_bits, ramp_bits, round_key, seed_of
+from fairchance.people.ids import id_bits, keyed_bits, ramp_key, round_key, seed_of
 from fairchance.people.intake import Batch, History, Intake, read_flags
 from fairchance.people.likeness import Checks
 from fairchance.people.reasons import Scored
@@ -66,7 +72,7 @@ ENOUGH_TO_TELL = 30
 # The share by which outcomes must have grown to be learned from, after the first rounds.
 GROWTH = 0.1
 
-_FOLD = 3  # purpose of the randomness that assigns folds
+_FOLD, _SAMPLE = 3, 6  # purposes of the randomness that assigns folds and keeps applicants
 _SECOND = np.uint64(1 << 63)  # keyed bits from here on are in the second fold
 
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -76,6 +82,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "weights": ("acceptance", "none"),
     "bounds_in": ("thresholds", "fit", "both"),
     "first_round": ("matched", "drawn", "cut", "learned"),
+    "exploration": ("fixed", "coins"),
 }
 _KINDS: dict[str, type] = {
     "utility": Utility,
@@ -94,6 +101,7 @@ _FIXED = (
     "missing_values",
     "pos_label",
     "random_state",
+    "exploration",
 )
 
 
@@ -118,6 +126,12 @@ def check_settings(classifier: Any) -> None:
         raise InputError(
             f"first_round='drawn' accepts any applicant by chance, and limits bar some of them, "
             f"got {classifier.strategy!r}; pass first_round='matched', or no limits."
+        )
+    exposure = getattr(as_strategy(classifier.strategy), "exposure", None)
+    if classifier.exploration == "coins" and exposure is not None:
+        raise InputError(
+            f"coins cannot keep the sum of a round's amounts within exposure={exposure}; pass "
+            f"exploration='fixed', or no exposure."
         )
     check_group_mode(classifier)
 
@@ -199,6 +213,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
         f_0's probability; not with limits. ``"cut"``: f_0 accepts from ½ on, where its score
         exceeds τ. ``"learned"``: by what the history teaches. If the history has no rejections and
         no past policy is given, there is no f_0, and round 1 is learned.
+    exploration
+        ``"fixed"``: exactly as many as the budget allows are drawn from a whole batch. ``"coins"``:
+        each applicant is explored independently, with a probability that is fixed before the round,
+        so that a round may be decided in pieces (``open_round``); what coins miss or exceed is
+        carried to the next round, so that over a run as many are explored.
     maturity
         Rounds after which missing outcomes count as bad; until then a round with missing outcomes
         is left out of learning. None: outcomes count as soon as they arrive and missing ones never
@@ -259,6 +278,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
 
     _columns: ClassVar[dict[str, Any]] = LOG_COLUMNS  # extra columns of the store
     _every_round: ClassVar[int] = 50  # rounds in which all news is learned; the paper has 39
+    _open_policy: Algorithm1Policy | None = None
+    _recent: RecentApplicants | None = None
+    _void: tuple[int, ...] = ()  # rounds that nothing is learned from
 
     @property
     def _encodes(self) -> bool:
@@ -280,6 +302,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         weight_cap: float | None = 3.0,
         min_outcomes: int | None = 100,
         first_round: Literal["matched", "drawn", "cut", "learned"] = "matched",
+        exploration: Literal["fixed", "coins"] = "fixed",
         maturity: int | None = None,
         noise: OutcomeNoise | None = None,
         group_as_feature: bool = False,
@@ -304,6 +327,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self.weight_cap = weight_cap
         self.min_outcomes = min_outcomes
         self.first_round = first_round
+        self.exploration = exploration
         self.maturity = maturity
         self.noise = noise
         self.group_as_feature = group_as_feature
@@ -399,6 +423,12 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._start_records(history)
         self._intake.passed(history)
         self._rounds: list[Round] = []
+        self._open_policy = None
+        self._void = ()
+        self._recent = None
+        if self._flips_coins:
+            self._recent = RecentApplicants()
+            self._recent.add(history, round_key(self._seed, 0, _SAMPLE))
         self._corrections = []
         self._carried = 0.0
         learned = self._learn(1) or self._learn(1, everywhere=True)
@@ -446,6 +476,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._check_fitted()
         self._check_options()
         check_unchanged(self, self._fitted)
+        self._check_not_open()
         batch = self._intake.read_batch(
             self,
             X,
@@ -459,63 +490,222 @@ class PartialFeedbackClassifier(DecidingClassifier):
         ramp = check_ramp(ramp, batch.incumbent)
         if ids is not None:  # the next integers are new
             self._people.check_new(batch.ids, batch.bits)
-        t = len(self._rounds) + 1
+        policy = self._policy_of_round(len(batch), batch.incumbent is not None, ramp)
+        return self._close(policy, batch)
 
-        # Step 1. Learn f_t (round 1: f_0) and split the batch into EXPLOIT_t and EXPLORE_t.
+    def open_round(
+        self, expected: int | None = None, *, incumbent: bool = False, ramp: float = 1.0
+    ) -> Algorithm1Policy:
+        """Choose the policy of the next round; nobody is decided on yet.
+
+        It needs ``exploration="coins"``. Outcomes may come while the round is open; the round after
+        it learns from them.
+
+        Parameters
+        ----------
+        expected
+            About how many applicants will come. None means as many as in the last round, and
+            before the first round as many as in the history, at most 1,000.
+        incumbent
+            Whether the lender's own decisions will be given.
+        ramp
+            As for ``decide``.
+
+        Returns
+        -------
+        Algorithm1Policy
+            What decides on the applicants, anywhere and in any pieces, until ``close_round``.
+        """
+        self._check_fitted()
+        self._check_options()
+        check_unchanged(self, self._fitted)
+        self._check_not_open()
+        self._intake.check_good()
+        if not self._flips_coins:
+            raise InputError(
+                "exploration='fixed' draws from a whole batch, so a round cannot be decided in "
+                "pieces; pass exploration='coins', or use decide."
+            )
+        if expected is None:
+            last = self._rounds[-1].n_people if self._rounds else self._log.n_history
+            expected = last if self._rounds else min(last, RECENT)
+        check_expected(expected)
+        ramp = check_ramp(ramp, incumbent or None)
+        policy = self._policy_of_round(expected, incumbent, ramp)
+        log = policy.log.for_round(self._rule)
+        position = log.add_likelihood(policy.f.likelihood)
+        logged = replace(policy.logged, likelihood=position)
+        self._open_policy = replace(policy, log=log, logged=logged)
+        return self._open_policy
+
+    def close_round(self, parts: Iterable[Decisions]) -> Decisions:
+        """Take in the decisions of the open round and end it.
+
+        Every applicant who was decided on has to be there, the rejected too. Columns that are
+        unlike the history are reported in ``unlike`` of the answer; nothing is refused for them,
+        since the decisions were made.
+
+        Parameters
+        ----------
+        parts
+            What ``decide`` of the policy returned, in any order.
+
+        Returns
+        -------
+        Decisions
+            Those of the whole round, in the order of the bits of ids.
+
+        Raises
+        ------
+        InputError
+            If no round is open, if a decision does not follow from the policy, or if an id occurs
+            twice or was decided on before. Nothing is changed then.
+        """
+        self._check_fitted()
+        policy = self._open_policy
+        if policy is None:
+            raise InputError("no round is open; open one with open_round.")
+        given = list(parts)
+        for part in given:
+            check_part(part, policy.round)
+        batch = self._nobody(policy)
+        if given:
+            batch = self._intake.join([part.applicants for part in given])
+            self._people.check_new(batch.ids, batch.bits)
+            batch = self._intake.compare_batch(batch, self._checks, unlike_history=True)
+        return self._close(policy, batch, given)
+
+    @property
+    def open_policy_(self) -> Algorithm1Policy | None:
+        """The policy of the round that is open; None if none is."""
+        check_is_fitted(self, "_rounds")
+        return self._open_policy
+
+    def void_round(self, t: int) -> Self:
+        """Learn nothing from a round from now on, because an applicant is missing in it.
+
+        Its decisions stay as they are, and outcomes of its applicants are recorded as before.
+
+        Parameters
+        ----------
+        t
+            Number of a round that was closed.
+        """
+        self._check_fitted()
+        if not 1 <= t <= len(self._rounds):
+            raise InputError(f"round {t!r} is not a closed round; there are {len(self._rounds)}.")
+        self._void = tuple(sorted({*self._void, int(t)}))
+        self._revise(True)
+        return self
+
+    def _check_not_open(self) -> None:
+        if self._open_policy is not None:
+            raise InputError(
+                f"round {self._open_policy.round} is open; decide by its policy, and close it with "
+                f"close_round before the next."
+            )
+
+    def _policy_of_round(self, expected: int, beside: bool, ramp: float) -> Algorithm1Policy:
+        """Learn f_t (round 1: f_0), and return the policy of the next round."""
+        t, n_groups = len(self._rounds) + 1, self._intake.n_groups
         f = self._classifier_of_round(t)
-        position = self._log.add_likelihood(f.likelihood)
-        look = self._log.look(
-            batch.X, batch.group, self._rule, score_of=position, incumbent=batch.incumbent
-        )
-        threshold = per_person(f.thresholds.astype(look.score.dtype), batch.group)
-        accepted = look.score >= threshold
-        exploit = look.known
-        if f.follows == "matched":
-            exploit |= accepted
-        elif f.follows == "drawn":
-            exploit = accepted.copy()
-        may = np.ones(len(batch), np.bool_) if batch.barred is None else ~batch.barred
-        exploit &= may
-        explore = np.flatnonzero(may & ~exploit)
-
-        # Step 2. Exploit: accept the applicants that f_t accepts.
-        accepted &= exploit
-        n_exploit = int(np.count_nonzero(accepted)) * f.take_up
-
-        # Step 3. Explore as many as the budget allows, with probability proportional to g.
-        candidates = find_candidates(
-            batch, explore, look.score, self._strategy, self._intake.n_groups
-        )
-        n_candidates = int(np.count_nonzero(candidates.may))
-        n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_candidates)
-        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, candidates.at_most)
-        if f.follows == "drawn":
-            keys = {"seed": self._seed, "round": t}
-            draw = draw_by_score(batch, explore, look.score, self._intake.n_groups, **keys)
-            group_factor = np.ones(self._intake.n_groups)
-        else:
-            draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
-        propensity = accepted.astype(np.float64)
-        accepted[explore[draw.drawn]] = True
-        propensity[explore] = draw.probability
-        bits = ramp_bits(batch.bits, self._seed)
-        accepted, propensity = ramped(accepted, propensity, batch.incumbent, ramp, bits)
-
-        notes = *self._notes(f, batch, exploit), *candidates.notes(n_wanted, n_explore)
-        policy = LoggedPolicy(
-            position,
+        unit, nothing = np.ones(n_groups), np.zeros(n_groups)
+        logged = LoggedPolicy(
+            self._log.add_likelihood(f.likelihood),
             f.thresholds,
             self._strategy,
-            group_factor,
-            draw.left,
-            draw.others,
-            len(batch),
+            unit,
+            nothing,
+            unit,
+            n_people=0,
             follows=f.follows,
             ramp=ramp,
         )
-        if batch.incumbent is not None and ramp < 1:
-            exploit = exploit | batch.incumbent
-        explored = accepted & ~exploit
+        policy = Algorithm1Policy(
+            t,
+            ramp,
+            beside,
+            f,
+            self._log,
+            self._rule,
+            logged,
+            self._intake.reader(),
+            round_key(self._seed, t, DRAW),
+            ramp_key(self._seed),
+            versions(),
+        )
+        if self._flips_coins and f.follows != "drawn":
+            policy = replace(policy, logged=replace(logged, **self._coins(policy, expected)))
+        return policy
+
+    def _coins(self, policy: Algorithm1Policy, expected: int) -> dict[str, Any]:
+        """Return the coins that would spend the budget on recent applicants."""
+        assert self._recent is not None
+        recent = self._recent.batch()
+        regions, share = policy.regions(recent), max(expected, 1) / max(len(recent), 1)
+        n_exploit = regions.n_exploited * policy.f.take_up * share
+        allowed = self._budget.explore_share(policy.round) * n_exploit
+        # A round makes up for at most its own budget: more applicants than expected flip the coins.
+        allowed += min(max(self._carried, -allowed), allowed)
+        return coin_chances(
+            recent,
+            regions.explore,
+            regions.candidates.may,
+            regions.score,
+            allowed / share,
+            self._strategy,
+            self._intake.n_groups,
+        )
+
+    @property
+    def _flips_coins(self) -> bool:
+        return bool(self.exploration == "coins")
+
+    def _nobody(self, policy: Algorithm1Policy) -> Batch:
+        """Return the batch of a round without applicants."""
+        assert self._recent is not None
+        return replace(
+            self._recent.batch()[np.empty(0, np.intp)],
+            ids=np.empty(0, np.int64 if self._intake.id_kind == "i" else np.str_),
+            sensitive=self._intake.sensitive,
+            incumbent=np.empty(0, np.bool_) if policy.needs_incumbent else None,
+            **self._intake.seen_by(np.empty(0, np.intp)),
+        )
+
+    def _close(
+        self, policy: Algorithm1Policy, batch: Batch, parts: Sequence[Decisions] = ()
+    ) -> Decisions:
+        """Decide all applicants of a round by its policy, and record the round.
+
+        ``parts`` are decisions made already, which must be the same.
+        """
+        f, t, logged = policy.f, policy.round, policy.logged
+        # Steps 1 and 2. Split the batch into EXPLOIT_t and EXPLORE_t, and accept by f_t.
+        regions = policy.regions(batch)
+        n_exploit = regions.n_exploited * f.take_up
+
+        # Step 3. Explore as many as the budget allows, with probability proportional to g.
+        candidates, n_candidates = regions.candidates, regions.n_candidates
+        n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_candidates)
+        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, candidates.at_most)
+        if self._flips_coins or f.follows == "drawn":
+            draw = policy.draw(batch, regions)
+        else:
+            draw, group_factor = self._explore(
+                t, batch, regions.explore, regions.score, n_exploit, n_explore
+            )
+            logged = replace(logged, group_factor=group_factor, left=draw.left, others=draw.others)
+        if self._flips_coins and f.follows != "drawn":
+            n_drawn = int(np.count_nonzero(draw.drawn))
+            carried = self._budget.settle(t, n_exploit, self._carried, n_candidates, n_drawn)
+            n_wanted = n_explore  # limits only bar; no number is cut
+        decided = policy.answer(batch, regions, draw)
+        if parts:
+            bits = np.concatenate([part.applicants.bits for part in parts])
+            check_follows(decided, parts, np.argsort(bits, kind="stable"))
+
+        exploit, accepted, explored = decided.exploit, decided.accepted, decided.explored
+        notes = *self._notes(f, batch, regions.exploit), *candidates.notes(n_wanted, n_explore)
         record = Round(
             round=t,
             n_people=len(batch),
@@ -538,21 +728,15 @@ class PartialFeedbackClassifier(DecidingClassifier):
             capped_share=f.capped_share,
             uncapped_fdr=f.uncapped_fdr,
             follows=f.follows,
-            ramp=ramp,
+            ramp=policy.ramp,
             n_incumbent=None if batch.incumbent is None else int(batch.incumbent.sum()),
-            n_barred=int(len(batch) - may.sum()),
+            n_barred=0 if batch.barred is None else int(batch.barred.sum()),
         )
         given = self._given_to(batch, accepted)
-        self._record_round(batch, accepted, explored, f, policy, record)
-        decided = replace(
-            self._answer(batch, accepted, exploit, look.score, propensity, t, given),
-            threshold=np.broadcast_to(threshold, len(batch)),
-            incumbent=batch.incumbent,
-            barred=batch.barred,
-            ramp=ramp,
-            status="shadow" if ramp == 0 else "",
-        )
-        return self._counted(batch, decided)
+        position = self._log.add_likelihood(f.likelihood)
+        logged = replace(logged, likelihood=position, n_people=len(batch))
+        self._record_round(batch, accepted, explored, f, logged, record)
+        return self._counted(batch, self._answer(batch, decided, given))
 
     def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
         """Record outcomes of accepted applicants: step 4 of Algorithm 1.
@@ -651,6 +835,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         names = self._intake.read_ids(ids)
         if names.size:
             self._people.forget(names, id_bits(names))
+            if self._recent is not None:
+                self._recent.forget(id_bits(names))
             self._forget_corrections(names)
             self._revise(True)
         return self
@@ -700,7 +886,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
         past = self._log.past_acceptance(features, group)
         own, _ = self._log.walk(features, group, self._rule, past)
-        return np.minimum(own / self._log.n_people, 1.0)
+        return np.minimum(own / max(1, self._log.n_people), 1.0)
 
     def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
         """Return which applicants the limits of the strategy currently bar from exploration.
@@ -796,19 +982,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
         """Return additional decisions; nothing has been recorded yet."""
         return None
 
-    def _answer(
-        self,
-        batch: Batch,
-        accepted: NDArray[np.bool_],
-        exploit: NDArray[np.bool_],
-        score: NDArray[Any],
-        propensity: NDArray[np.float64],
-        t: int,
-        given: Any,  # noqa: ARG002
-    ) -> Decisions:
+    def _answer(self, batch: Batch, decided: Decisions, given: Any) -> Decisions:  # noqa: ARG002
         """Return the decisions of a round that has been recorded."""
-        decided = batch.ids, accepted, exploit, score, propensity, t, batch.backend
-        return Decisions(*decided, group_mode=self.group_mode)
+        return decided
 
     # Parts of the steps.
 
@@ -871,10 +1047,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
 
         Rounds with pending outcomes are left out: what is not taken is known before outcomes are.
         """
-        unsettled = self._people.waiting(t, t if self.maturity is None else self.maturity) or ()
+        waiting = self._people.waiting(t, t if self.maturity is None else self.maturity) or ()
+        left_out = (*waiting, *self._void)
         n, taken = np.zeros(2), np.zeros(2)  # exploited, explored
         for rows in self._people.parts:
-            settled = (rows["outcome"] != NEVER) & ~np.isin(rows["round"], unsettled)
+            settled = (rows["outcome"] != NEVER) & ~np.isin(rows["round"], left_out)
             region, took = rows["explored"][settled], rows["outcome"][settled] != NOT_TAKEN
             n += np.bincount(region, minlength=2)
             taken += np.bincount(region, took, minlength=2)
@@ -893,6 +1070,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
             waiting=self._people.waiting(t, self.maturity),
             everywhere=everywhere,
             overlooked=self._overlooked,
+            void=self._void,
         )
 
     def _explore(
@@ -924,7 +1102,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         notes = f.notes
         if f.follows == "drawn":
             return notes
-        if none_known and so_far >= ENOUGH_TO_TELL:
+        if none_known and so_far >= ENOUGH_TO_TELL and len(batch):
             w = self._log.coverage(batch.X, batch.group, self._rule, batch.incumbent)
             largest = float(w.max()) / self._rule.count(len(self._rounds))
             facts = {"n_people": so_far, "largest": largest, "threshold": self._rule.threshold}
@@ -935,7 +1113,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
             notes = (Note("none_worth_accepting", facts),)
         if notes and (notes != f.notes or not f.feasible):
             text = " ".join(map(note_text, notes))
-            warnings.warn(text, LearningWarning, stacklevel=3)
+            warnings.warn(text, LearningWarning, stacklevel=4)
         return notes
 
     def _fold_of(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:
@@ -973,7 +1151,10 @@ class PartialFeedbackClassifier(DecidingClassifier):
         record: Round,
     ) -> None:
         """Record the round; until here only f_t was learned, and no record has changed."""
+        self._open_policy = None
         self._deployed = f
+        if self._recent is not None:
+            self._recent.add(batch, round_key(self._seed, record.round, _SAMPLE))
         self._record_people(batch, accepted, record.round, explored=explored)
         self._log.append(policy, merge=self._rule.needs == "acceptance")
         self._intake.passed(batch)

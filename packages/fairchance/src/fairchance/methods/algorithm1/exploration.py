@@ -1,4 +1,9 @@
-"""Step 3 of Algorithm 1: draw the applicants to explore."""
+"""Step 3 of Algorithm 1: draw the applicants to explore.
+
+A draw of fixed size needs the whole batch. Coins do not: an applicant is explored with probability
+min(1, c_z · g(x, z)), and c is chosen before the round so that applicants like those of the last
+rounds would give the number that the budget allows.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +15,23 @@ from numpy.typing import NDArray
 
 from fairchance.core.decisions import Note
 from fairchance.core.limits import REASONS, Limited
-from fairchance.core.sampling import Draw, coin_flips, fixed_size_draw
+from fairchance.core.sampling import Draw, chance, coin_factors, coin_flips, fixed_size_draw
+from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy, check_sizes
 from fairchance.frames import take
-from fairchance.methods.algorithm1.policy_log import per_person
+from fairchance.methods.algorithm1.policy_log import LoggedPolicy, per_person
 from fairchance.people.ids import keyed_bits, round_key
 from fairchance.people.intake import Batch
+from fairchance.people.store import ApplicantRows
 
-__all__ = ["Candidates", "barred_note", "draw_by_score", "draw_explored", "find_candidates"]
+__all__ = ["DRAW", "RECENT", "Candidates", "RecentApplicants", "barred_note", "coin_chances"]
+__all__ += ["draw_by_coins", "draw_by_score", "draw_explored", "find_candidates"]
 
-_DRAW, _START = 1, 2  # purposes of a round's randomness
+RECENT = 1000  # applicants by whom the coins of a round are chosen
+DRAW, _START = 1, 2  # purposes of a round's randomness
+# ``others`` of a round that explores by coins: beside it every g is small, so that the chance
+# left · g / (others + g) is c · g with c = left / others, to the last bit.
+_COINS = 2.0**60
 # Least ``others`` of a draw under limits: beside it, the tiny g that the log gives to barred
 # applicants has no chance.
 _LEAST_OTHERS = 1e-18
@@ -52,6 +64,38 @@ class Candidates:
         if n_explore == n_wanted:
             return notes
         return *notes, Note("exposure", {"n_explored": n_explore, "n_wanted": n_wanted})
+
+
+@saved
+class RecentApplicants:
+    """Some applicants of the last rounds, accepted or not; at first of the history."""
+
+    def __init__(self) -> None:
+        columns = {"round": 0, "group": np.intp(0), "bits": np.uint64(0), "barred": np.bool_(False)}
+        self._rows = ApplicantRows(columns)
+
+    def add(self, batch: Batch, key: np.uint64) -> None:
+        """Keep applicants of a batch, a random choice if it is large, and drop the oldest."""
+        order = np.argsort(batch.bits, kind="stable")  # the order of rows must not matter
+        if order.size > RECENT:
+            keyed = keyed_bits(batch.bits[order], key)
+            order = order[np.sort(np.argsort(keyed, kind="stable")[:RECENT])]
+        values = {name: getattr(batch, name) for name in ("group", "bits", "barred")}
+        columns = {name: None if one is None else one[order] for name, one in values.items()}
+        self._rows.append(order.size, take(batch.X, order), columns)
+        surplus = max(0, len(self._rows) - RECENT)
+        if surplus:
+            self._rows.remove(np.arange(surplus))
+
+    def forget(self, bits: NDArray[np.uint64]) -> None:
+        """Delete applicants."""
+        self._rows.remove(np.flatnonzero(np.isin(self._rows["bits"], bits)))
+
+    def batch(self) -> Batch:
+        """Return the applicants, named by the bits of their ids."""
+        rows = self._rows
+        bits, group, barred = (rows[name] for name in ("bits", "group", "barred"))
+        return Batch(rows.X, group, bits, bits, "numpy", barred=barred)
 
 
 def find_candidates(
@@ -128,18 +172,71 @@ def draw_explored(
 
 
 def draw_by_score(
-    batch: Batch,
-    explore: NDArray[np.intp],
-    score: NDArray[Any],
-    n_groups: int,
-    *,
-    seed: int,
-    round: int,
+    explore: NDArray[np.intp], score: NDArray[Any], n_groups: int, bits: NDArray[np.uint64]
 ) -> Draw:
     """Accept each applicant of the explore region with their score as the probability."""
     probability = score.take(explore).astype(np.float64)
-    bits = keyed_bits(batch.bits[explore], round_key(seed, round, _DRAW))
-    return Draw(coin_flips(probability, bits), probability, np.zeros(n_groups), np.ones(n_groups))
+    flips = coin_flips(probability, bits[explore])
+    return Draw(flips, probability, np.zeros(n_groups), np.ones(n_groups))
+
+
+def coin_chances(
+    batch: Batch,
+    explore: NDArray[np.intp],
+    may: NDArray[np.bool_],
+    score: NDArray[Any],
+    n_draw: float,
+    strategy: Strategy,
+    n_groups: int,
+) -> dict[str, Any]:
+    """Return fields of a logged policy whose coins draw so many of these applicants on average.
+
+    If there is no candidate among them, one is assumed, with the mean g of all of them.
+    """
+    rows = explore[may]
+    in_explore, in_batch = (_count(batch.group[some], n_groups) for some in (rows, slice(None)))
+    factor = strategy.group_factor(in_batch, in_explore)
+    every = rows if rows.size else np.arange(len(batch))
+    size = _sizes(batch, every, score, strategy, factor).astype(np.float64)
+    if rows.size == 0:
+        size = size[size > 0].mean(keepdims=True) if (size > 0).any() else np.ones(1)
+        c = coin_factors(size, n_draw, np.zeros(1, np.intp), 1).repeat(n_groups)
+    else:
+        check_sizes(size, strategy)
+        shares = strategy.group_shares(in_explore)
+        c = coin_factors(size, n_draw, batch.group[rows], n_groups, shares)
+    return {"group_factor": factor, "left": c * _COINS, "others": np.full(n_groups, _COINS)}
+
+
+def draw_by_coins(
+    batch: Batch,
+    explore: NDArray[np.intp],
+    may: NDArray[np.bool_],
+    score: NDArray[Any],
+    logged: LoggedPolicy,
+    bits: NDArray[np.uint64],
+) -> Draw:
+    """Explore each applicant who may be with the probability that a logged policy defines."""
+    rows, group = explore[may], batch.group[explore[may]]
+    size = _sizes(batch, rows, score, logged.strategy, logged.group_factor).astype(np.float64)
+    check_sizes(size, logged.strategy)
+    probability = np.zeros(explore.size)
+    probability[may] = chance(size, logged.left[group], logged.others[group])
+    flips = coin_flips(probability, bits[explore])
+    return Draw(flips, probability, logged.left, logged.others)
+
+
+def _sizes(
+    batch: Batch,
+    rows: NDArray[np.intp],
+    score: NDArray[Any],
+    strategy: Strategy,
+    group_factor: NDArray[np.float64],
+) -> NDArray[Any]:
+    """Return g of some applicants."""
+    features, group = take(batch.X, rows) if strategy.reads_features else None, batch.group[rows]
+    size = strategy.person_factor(features, score.take(rows), group)
+    return size * per_person(group_factor, group) if np.any(group_factor != 1) else size
 
 
 def _draw_from(
@@ -158,12 +255,9 @@ def _draw_from(
     group_factor = strategy.group_factor(in_batch, in_explore)
     if rows.size == 0:
         return Draw.of_nobody(n_instead, n_groups), group_factor
-    features = take(batch.X, rows) if strategy.reads_features else None
-    size = strategy.person_factor(features, score.take(rows), group)
-    if np.any(group_factor != 1):
-        size = size * per_person(group_factor, group)
+    size = _sizes(batch, rows, score, strategy, group_factor)
     check_sizes(size, strategy)
-    bits = keyed_bits(batch.bits[rows], round_key(seed, round, _DRAW))
+    bits = keyed_bits(batch.bits[rows], round_key(seed, round, DRAW))
     start = round_key(seed, round, _START)
     shares = strategy.group_shares(in_explore)
     draw = fixed_size_draw(

@@ -58,6 +58,7 @@ class LearningRules:
     waiting: tuple[int, ...] | None = None  # rounds that are left out until they are mature
     everywhere: bool = False  # learn outside EXPLOIT_t too
     overlooked: Overlooked = Overlooked()  # noqa: RUF009 (it is frozen)
+    void: tuple[int, ...] = ()  # rounds that are left out for good
     fit_reads_groups: bool = False  # then rows without a group of the history are left out
 
     @classmethod
@@ -143,6 +144,8 @@ class LabelledRows:
     def of(fold: ApplicantRows, log: PolicyLog, rules: LearningRules) -> LabelledRows:
         """Return the rows of a fold with the weights that rules give them."""
         usable = fold.counted(rules.waiting)
+        if rules.void:
+            usable &= ~np.isin(fold["round"], rules.void)
         if rules.fit_reads_groups:
             usable &= fold["group"] >= 0
         if not rules.everywhere:

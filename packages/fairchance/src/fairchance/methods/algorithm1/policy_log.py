@@ -114,6 +114,11 @@ class LoggedPolicy:
         for array in (self.thresholds, self.group_factor, self.left, self.others, self.most):
             array.setflags(write=False)  # the log never changes
 
+    @property
+    def adds_coverage(self) -> bool:
+        """Whether a sum of π_i grows by it for any applicant who is not known."""
+        return bool(self.left.any()) or self.follows in ("matched", "drawn") or self.ramp < 1
+
     def acts_like(self, other: LoggedPolicy) -> bool:
         """Return whether both exploit alike and explore by the same g in draws of like size."""
         return (
@@ -244,6 +249,17 @@ class PolicyLog:
             merged = self.policies[at].joined(policy)
             self.policies = [*self.policies[:at], merged, *self.policies[at + 1 :]]
 
+    def for_round(self, rule: CoverageRule) -> PolicyLog:
+        """Return what the coverage of applicants needs; no later round changes it."""
+        kept = [one for one in self.policies if rule.needs != "acceptance" or one.adds_coverage]
+        log = PolicyLog(self.likelihoods[0], self.n_history)
+        log.first_batch = self.first_batch
+        log.policies = [
+            replace(one, likelihood=log.add_likelihood(self.likelihoods[one.likelihood]))
+            for one in kept
+        ]
+        return log
+
     # Applicants to decide on.
 
     def look(
@@ -261,9 +277,8 @@ class PolicyLog:
         if rule.needs == "score":
             positions, weights = rounds.score_weights(len(self.likelihoods))
         else:
-            # A sum of π_i grows only in rounds that explored, before an applicant is known.
-            used = rounds.left.any(axis=0) | rounds.matched | rounds.drawn | (rounds.ramps < 1)
-            which = np.flatnonzero(used | (rule.needs != "acceptance"))
+            used = [one.adds_coverage for one in self.policies]
+            which = np.flatnonzero(np.array(used, np.bool_) | (rule.needs != "acceptance"))
             positions = rounds.likelihoods[which]
         first, scorer = self._scorer(np.array([0, score_of]), X), self._scorer(positions, X)
         for rows in _blocks(n_rows(X), scorer):
@@ -550,7 +565,7 @@ class _Rounds:
         known[:, 0] = start > self.levels[0]
         np.greater(adding[:, :-1], self.levels[1:-1], out=known[:, 1:])
         pi = np.where(known & ~self.drawn, accepted, unknown)
-        for i in np.flatnonzero(self.n_rounds > 1):
+        for i in np.flatnonzero(self.n_rounds > 1).tolist():
             before = start if i == 0 else adding[:, i - 1]
             some = ~known[:, i] & (adding[:, i] > self.levels[i])
             if some.any():

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -22,16 +22,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairchance.core.decisions import CertifiedRound, Decisions, Note
 from fairchance.core.noise import OutcomeNoise
-from fairchance.core.sampling import ramped_coins
 from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
+from fairchance.core.versions import versions
 from fairchance.errors import InputError, LearningWarning
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.past_selection import PastReading, read_past
 from fairchance.learners.wrap import check_keeps_nobody
-from fairchance.methods.certified.engine import ChosenPolicy, Engine, Reference
-from fairchance.methods.certified.ladder import Ladder, Positions
+from fairchance.methods.certified.engine import ChosenPolicy, Engine, OpenRound, Reference
+from fairchance.methods.certified.ladder import Ladder
+from fairchance.methods.certified.policy import CertifiedPolicy, scored_by
 from fairchance.methods.certified.ranking import PastApplicants, Ranking, learn_ranking
 from fairchance.methods.certified.rules import (
     FIXED,
@@ -43,15 +44,17 @@ from fairchance.methods.certified.rules import (
 from fairchance.methods.estimator import (
     DecidingClassifier,
     allows_missing,
+    check_expected,
     check_ramp,
     check_unchanged,
     fits_read_groups,
 )
+from fairchance.methods.policy import check_follows, check_part, first_applications
 from fairchance.notebook import Records
 from fairchance.people.columns import as_missing_values
-from fairchance.people.ids import id_bits, keyed_bits, ramp_bits, round_key, seed_of
+from fairchance.people.ids import id_bits, ramp_key, round_key, seed_of
 from fairchance.people.intake import Batch, History, Intake, read_flags, read_persons
-from fairchance.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
+from fairchance.people.likelihoods import ConstantLikelihood, Likelihood
 from fairchance.people.likeness import Checks
 from fairchance.people.reasons import Scored
 from fairchance.people.store import NEVER, NOT_TAKEN, PeopleStore
@@ -68,7 +71,6 @@ __all__ = [
 Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
 _REFERENCE_ROWS = 50_000  # reference applicants for rankings
-_STATUSES = ("shadow", "pilot", "incumbent", "certified")  # the first of all groups is the round's
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,48 +156,6 @@ def restarts_since(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Persons:
-    """The persons of a batch.
-
-    Attributes
-    ----------
-    number
-        Number of each applicant's person.
-    answer
-        The row whose answer each applicant gets: the own one, or that of the person's first
-        application if the person has applied too often.
-    """
-
-    number: NDArray[np.intp]
-    answer: NDArray[np.intp]
-
-    @staticmethod
-    def of(persons: Any, batch: Batch, most: int) -> _Persons | None:
-        """Read the persons of a batch, of whom each may have ``most`` applications that count."""
-        if persons is None:
-            return None
-        number = np.unique(read_persons(persons, len(batch)), return_inverse=True)[1]
-        # By the bits of ids, so that the order of rows does not matter.
-        order = np.lexsort([batch.bits, number])
-        first = np.searchsorted(number[order], number[order])
-        turn = np.arange(number.size) - first
-        answer = np.empty(number.size, np.intp)
-        answer[order] = np.where(turn < most, order, order[first])
-        return _Persons(number, answer)
-
-    @property
-    def further(self) -> NDArray[np.bool_]:
-        """Which applications do not count, because the person has applied too often."""
-        return np.asarray(self.answer != np.arange(self.answer.size))
-
-    def without_further(self, at: Positions, rows: NDArray[np.intp]) -> Positions:
-        """Return positions in which applications that do not count are accepted by no policy."""
-        further = self.further[rows]
-        by_lender = None if at.incumbent is None else at.incumbent & ~further
-        return at.beside(by_lender, further)
-
-
 @saved
 class CertifiedClassifier(DecidingClassifier):
     """Decide batches so that certified rounds keep the bound on mistakes, with confidence 1 − δ.
@@ -244,8 +204,8 @@ class CertifiedClassifier(DecidingClassifier):
         accepted or rejected, and that they come from the same population as those of the rounds.
     per_person
         M: the most applications of one person in a round that count as evidence, if the persons are
-        known. Further ones get the answer that the first one got. A history that is evidence must
-        have no more of one person.
+        known. All of them share one draw. A history that is evidence must have no more of one
+        person.
     shock
         σ of a shock that the share of bad outcomes of all applicants of a round may have in common,
         such as .02 for two points; certificates allow for it. 0 means none.
@@ -478,6 +438,7 @@ class CertifiedClassifier(DecidingClassifier):
         self._engines = [self._engine(n_engines, z) for z in range(n_engines)]
         self._choices: list[ChosenPolicy] = []
         self._policies: list[tuple[int, list[ChosenPolicy]]] = []  # of all rounds, with their sizes
+        self._open_policy: CertifiedPolicy | None = None
         some = slice(_REFERENCE_ROWS)
         self._reference = Reference(
             history.X[some], history.group[some], history.bits[some], history.accepted[some]
@@ -574,6 +535,7 @@ class CertifiedClassifier(DecidingClassifier):
         """
         check_is_fitted(self)
         check_unchanged(self, self._fitted)
+        self._check_not_open()
         batch = self._intake.read_batch(
             self,
             X,
@@ -583,69 +545,214 @@ class CertifiedClassifier(DecidingClassifier):
             unlike_history=unlike_history,
             incumbent=incumbent,
             barred=barred,
+            persons=persons,
+            key=ramp_key(self._seed),
         )
         ramp = check_ramp(ramp, batch.incumbent)
         self._check_new(batch)
-        again = _Persons.of(persons, batch, self.per_person)
-        t = len(self._rounds) // len(self._engines) + 1
-        choices, positions = [], []
-        certain, expected = 0, 0.0
-        pi, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
-        score, threshold = np.empty(len(batch)), np.empty(len(batch))
-        for z in range(len(self._engines)):
-            rows = self._rows_of(batch.group, z)
-            choice = self._policy_of_round(t, z, rows.size, batch.incumbent is not None, ramp)
-            choices.append(choice)
-            ladder, X, group = choice.ladder, batch.X[rows], batch.group[rows]
-            score[rows] = ladder.ranking.score(X, group)
-            at, share = ladder.place(score[rows], X, group), float(ladder.grid[choice.rung])
-            # Of the reference, this share or less has such a rank.
-            certain += int(np.count_nonzero(at.rank <= share))
-            expected += share * rows.size
-            at = at.beside(
-                None if batch.incumbent is None else batch.incumbent[rows],
-                None if batch.barred is None else batch.barred[rows],
+        policy, opened = self._opening(len(batch), batch.incumbent is not None, ramp)
+        decided = policy.decide_batch(batch)
+        batch = self._compare_certain(batch, policy, decided, unlike_history=unlike_history)
+        order = np.argsort(batch.bits, kind="stable")
+        self._close(policy, opened, batch[order], decided[order], knows_persons=persons is not None)
+        return self._counted(batch, decided)
+
+    def open_round(
+        self, expected: int | None = None, *, incumbent: bool = False, ramp: float = 1.0
+    ) -> CertifiedPolicy:
+        """Choose the policy of the next round and fix its bets; nobody is decided on yet.
+
+        Outcomes of earlier rounds may come while the round is open; they change the rounds after
+        it.
+
+        Parameters
+        ----------
+        expected
+            About how many applicants will come. None means as many as in the last round, and
+            before the first round as many as in the history, at most 1,000.
+        incumbent
+            Whether the lender's own decisions will be given.
+        ramp
+            As for ``decide``.
+
+        Returns
+        -------
+        CertifiedPolicy
+            What decides on the applicants, anywhere and in any pieces, until ``close_round``.
+        """
+        check_is_fitted(self)
+        check_unchanged(self, self._fitted)
+        self._check_not_open()
+        self._intake.check_good()
+        if expected is None:
+            n = len(self._engines)
+            last = sum(record.n_people for record in self._rounds[-n:])
+            expected = last if self._rounds else min(1000, self._reference.bits.size)
+        check_expected(expected)
+        ramp = check_ramp(ramp, incumbent or None)
+        policy, opened = self._opening(expected, incumbent, ramp)
+        self._open_policy = policy
+        for engine, one in zip(self._engines, opened, strict=True):
+            engine.opened = one
+        return policy
+
+    def close_round(self, parts: Iterable[Decisions]) -> Decisions:
+        """Take in the decisions of the open round and end it.
+
+        Every applicant who was decided on has to be there, the rejected too: a choice of applicants
+        to leave out could make a certificate. Columns that are unlike the history are reported in
+        ``unlike`` of the answer; nothing is refused for them, since the decisions were made.
+
+        Parameters
+        ----------
+        parts
+            What ``decide`` of the policy returned, in any order.
+
+        Returns
+        -------
+        Decisions
+            Those of the whole round, in the order of the bits of ids.
+
+        Raises
+        ------
+        InputError
+            If no round is open, if a decision does not follow from the policy, or if an id occurs
+            twice or was decided on before. Nothing is changed then.
+        """
+        check_is_fitted(self)
+        policy = self._open_policy
+        if policy is None:
+            raise InputError("no round is open; open one with open_round.")
+        given = list(parts)
+        batch, decided = self._joined(policy, given)
+        self._check_new(batch)
+        batch = self._intake.compare_batch(batch, self._checks, unlike_history=True)
+        batch = self._compare_certain(batch, policy, decided, unlike_history=True)
+        opened = [engine.opened for engine in self._engines if engine.opened is not None]
+        knows = all(part.applicants.persons is not None for part in given)
+        self._close(policy, opened, batch, decided, knows_persons=knows)
+        return self._counted(batch, decided)
+
+    @property
+    def open_policy_(self) -> CertifiedPolicy | None:
+        """The policy of the round that is open; None if none is."""
+        check_is_fitted(self, "_rounds")
+        return self._open_policy
+
+    def void_round(self, t: int) -> CertifiedClassifier:
+        """Take a round out of the evidence, because an applicant is missing in it.
+
+        Its decisions stand. If it is in the tests already, all certificates are dropped and testing
+        begins again, as after ``correct``.
+
+        Parameters
+        ----------
+        t
+            Number of a round that was closed.
+        """
+        check_is_fitted(self)
+        if not 1 <= t <= self._n_rounds:
+            raise InputError(f"round {t!r} is not a closed round; there are {self._n_rounds}.")
+        before = self.deployed_
+        for engine in self._engines:
+            engine.void(t)
+        self._warn_of_restarts(before)
+        return self
+
+    @property
+    def _n_rounds(self) -> int:
+        """Number of rounds that were closed."""
+        return len(self._rounds) // len(self._engines)
+
+    def _check_not_open(self) -> None:
+        if self._open_policy is not None:
+            raise InputError(
+                f"round {self._open_policy.round} is open; decide by its policy, and close it with "
+                f"close_round before the next."
             )
-            at = at if again is None else again.without_further(at, rows)
-            positions.append(at)
-            pi[rows] = choice.policy(at)
-            sure[rows] = choice.sure(at)
-            threshold[rows] = ladder.ranking.cut(choice.sure_share, group)
-        batch = self._intake.compare_certain(
+
+    def _opening(
+        self, expected: int, beside: bool, ramp: float
+    ) -> tuple[CertifiedPolicy, list[OpenRound]]:
+        """Freeze what is due, and return the policy of the next round with its bets."""
+        self._warn_if_held_up()  # first, as warnings may be errors
+        t, opened = self._n_rounds + 1, []
+        for z, engine in enumerate(self._engines):
+            share = self._rows_of(self._reference.group, z).size / self._reference.group.size
+            n = max(1, round(share * expected))
+            choice = self._policy_of_round(t, z, n, beside, ramp)
+            opened.append(
+                engine.open(
+                    t,
+                    choice,
+                    beside=beside,
+                    group=self._group_name(z),
+                    group_mode=self.group_mode,
+                    delta=self.delta,
+                )
+            )
+        return self._policy(t, [one.policy for one in opened], beside, ramp), opened
+
+    def _policy(
+        self, t: int, choices: list[ChosenPolicy], beside: bool, ramp: float
+    ) -> CertifiedPolicy:
+        """Return the choices of a round as a value without evidence."""
+        bare = (
+            replace(choice, ladder=choice.ladder.untested(), notes=(), ramp=ramp)
+            for choice in choices
+        )
+        return CertifiedPolicy(
+            t,
+            ramp,
+            beside,
+            tuple(bare),
+            self._intake.reader(),
+            round_key(self._seed, t, _COIN),
+            ramp_key(self._seed),
+            versions(),
+        )
+
+    def _joined(self, policy: CertifiedPolicy, parts: list[Decisions]) -> tuple[Batch, Decisions]:
+        """Return the applicants of all parts and the decisions on them, by the bits of ids."""
+        for part in parts:
+            check_part(part, policy.round)
+        if not parts:
+            batch = self._nobody(policy)
+            return batch, policy.decide_batch(batch)
+        batch = self._intake.join([part.applicants for part in parts])
+        again = policy.decide_batch(batch)
+        order = np.argsort(np.concatenate([part.applicants.bits for part in parts]), kind="stable")
+        check_follows(again, parts, order)
+        return batch, again
+
+    def _nobody(self, policy: CertifiedPolicy) -> Batch:
+        """Return the batch of a round without applicants."""
+        ids = np.empty(0, np.int64 if self._intake.id_kind == "i" else np.str_)
+        return Batch(
+            self._reference.X[:0],
+            ids=ids,
+            bits=np.empty(0, np.uint64),
+            backend="numpy",
+            sensitive=self._intake.sensitive,
+            incumbent=np.empty(0, np.bool_) if policy.needs_incumbent else None,
+            **self._intake.seen_by(np.empty(0, np.intp)),
+        )
+
+    def _compare_certain(
+        self, batch: Batch, policy: CertifiedPolicy, decided: Decisions, *, unlike_history: bool
+    ) -> Batch:
+        """Compare how many applicants are accepted by score with how many were expected."""
+        certain, expected = 0, 0.0
+        for z, choice in enumerate(policy.choices):
+            rows = policy.rows_of(batch.group, z)
+            ladder, score = choice.ladder, np.asarray(decided.score[rows], np.float64)
+            share = float(ladder.grid[choice.rung])
+            # Of the reference, this share or less has such a rank.
+            certain += int(np.count_nonzero(ladder.ranking.rank(score, batch.group[rows]) <= share))
+            expected += share * rows.size
+        return self._intake.compare_certain(
             batch, certain, expected, self._checks, unlike_history=unlike_history
         )
-        # Coins depend on the seed, the round and the id, so the order of rows does not matter.
-        accepted, p = ramped_coins(
-            pi,
-            batch.incumbent,
-            ramp,
-            keyed_bits(batch.bits, round_key(self._seed, t, _COIN)),
-            ramp_bits(batch.bits, self._seed),
-        )
-        if again is not None and ramp == 0:  # the lender's decisions stand for all
-            sure = sure | accepted
-        elif again is not None:
-            accepted, p, sure = accepted[again.answer], p[again.answer], sure[again.answer]
-        statuses = {choice.status for choice in choices}
-        decided = Decisions(
-            batch.ids,
-            accepted,
-            sure,
-            score,
-            p,
-            t,
-            batch.backend,
-            statuses == {"certified"},
-            group_mode=self.group_mode,
-            threshold=threshold,
-            incumbent=batch.incumbent,
-            barred=batch.barred,
-            ramp=ramp,
-            status=min(statuses, key=_STATUSES.index),
-        )
-        self._record(batch, choices, positions, decided, again)
-        self._choices = choices
-        return self._counted(batch, decided)
 
     def _check_new(self, batch: Batch) -> None:
         # Deciding again until the coins fall well would void the certificate.
@@ -677,75 +784,71 @@ class CertifiedClassifier(DecidingClassifier):
         known = any(ladder.from_history for ladder in self._engines[z].ladders)
         return not (of_others or known)  # known if the first round failed after it was tested
 
-    def _record(
+    def _close(
         self,
+        policy: CertifiedPolicy,
+        opened: list[OpenRound],
         batch: Batch,
-        choices: list[ChosenPolicy],
-        positions: list[Positions],
         decided: Decisions,
-        again: _Persons | None,
+        *,
+        knows_persons: bool,
     ) -> None:
-        self._warn_if_held_up()  # first, as warnings may be errors
-        t, p, accepted = decided.round, decided.propensity, decided.accepted
+        """Record a decided round, whose applicants are in the order of their bits."""
+        persons, further = None, None
+        if batch.persons is not None:
+            persons, further = first_applications(batch.persons, self.per_person)
+        barred, by_lender = batch.barred, batch.incumbent
+        if further is not None:  # on no ladder do further applications of a person count
+            barred = further if barred is None else barred | further
+            by_lender = None if by_lender is None else by_lender & ~further
         part = np.zeros(len(batch), np.intp)
-        records, prepared = [], []
-        known = again is not None and self._knew_persons
-        barred = batch.barred
-        if again is not None:  # on no ladder do further applications of a person count
-            barred = again.further if barred is None else barred | again.further
+        prepared = []
         # A strategy or a model may fail, so all of them are asked before anything is recorded.
-        for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
+        for z, (engine, one) in enumerate(zip(self._engines, opened, strict=True)):
             rows = self._rows_of(batch.group, z)
-            X, taken = batch.X[rows], accepted[rows]
+            X, group, some = batch.X[rows], batch.group[rows], decided[rows]
+            barred_here = None if barred is None else barred[rows]
+            at = one.policy.ladder.place(np.asarray(some.score, np.float64), X, group)
             ready = engine.prepare(
-                t,
-                choice,
+                one,
                 X,
-                batch.group[rows],
-                positions[z],
-                p[rows],
-                taken,
-                batch.ids[rows],
+                group,
+                at.beside(None if by_lender is None else by_lender[rows], barred_here),
+                some,
                 batch.bits[rows],
-                None if barred is None else barred[rows],
-                None if again is None else again.number[rows],
+                barred_here,
+                None if persons is None else persons[rows],
             )
-            at = positions[z]
-            record = engine.report(
-                t,
-                choice,
-                X,
-                decided.score[rows],
-                decided.exploit[rows],
-                taken,
-                ready.waiting.bets,
-                group=self._group_name(z),
-                group_mode=self.group_mode,
-                delta=self.delta,
-                n_incumbent=None if at.incumbent is None else int(at.incumbent.sum()),
-                n_barred=0 if batch.barred is None else int(batch.barred[rows].sum()),
-                persons=known,
+            record = replace(
+                ready.record,
+                n_incumbent=None if some.incumbent is None else int(some.incumbent.sum()),
+                n_barred=0 if some.barred is None else int(some.barred.sum()),
+                persons=knows_persons and self._knew_persons,
             )
             part[rows] = z
-            records.append(record)
-            prepared.append(ready)
+            prepared.append(replace(ready, record=record))
         none = np.zeros(len(batch), np.bool_)
-        decided_by_lender = none if batch.incumbent is None else batch.incumbent
         place = self._people.record(
             batch.bits,
-            accepted,
-            t,
+            decided.accepted,
+            policy.round,
             X=batch.X,
             group=batch.for_fit().group,
             part=part,
-            columns={"p": p, "incumbent": decided_by_lender, "bits": batch.bits},
+            columns={
+                "p": decided.propensity,
+                "incumbent": none if batch.incumbent is None else batch.incumbent,
+                "bits": batch.bits,
+            },
             sort=False,
         )
-        self._rounds += records
-        self._policies.append((len(batch), choices))
+        self._open_policy = None
+        self._rounds += [ready.record for ready in prepared]
+        self._choices = [one.policy for one in opened]
+        self._policies.append((len(batch), self._choices))
         rows_by_engine = self._people.rows_by_part(place)
-        for engine, entry, (_, rows) in zip(self._engines, prepared, rows_by_engine, strict=True):
-            engine.log(entry, rows)
+        for engine, ready, (_, rows) in zip(self._engines, prepared, rows_by_engine, strict=True):
+            engine.log(ready, rows)
         self._intake.passed(batch)
         self._remember(batch)
         for engine in self._engines:
@@ -925,7 +1028,7 @@ class CertifiedClassifier(DecidingClassifier):
                 at = ladder.locate(features[rows], group[rows])
                 for (rung, scale), n in n_by_rung.items():
                     total[rows] += n * ladder.policy(at, rung, scale)
-        return np.minimum(total / sum(n for n, _ in self._policies), 1.0)
+        return np.minimum(total / max(1, sum(n for n, _ in self._policies)), 1.0)
 
     def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
         """Return which applicants the limits of the strategy bar from exploration at present.
@@ -951,12 +1054,7 @@ class CertifiedClassifier(DecidingClassifier):
         """Return applicants as the policy of the last round reads them, with the model."""
         check_is_fitted(self)
         self._check_decided()
-        parts = tuple(choice.ladder.ranking.likelihood for choice in self._choices)
-        likelihood = parts[0] if len(parts) == 1 else GroupedLikelihood(parts)
-        features, group = self._intake.for_scoring(
-            self, X, sensitive_features, likelihood.reads_group
-        )
-        return Scored(likelihood, features, group, self._intake.places)
+        return scored_by(tuple(self._choices), self._intake, self, X, sensitive_features)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
@@ -1041,12 +1139,16 @@ class CertifiedClassifier(DecidingClassifier):
         for engine, (_, rows) in zip(self._engines, rows_by_engine, strict=True):
             engine.take_in(rows, correcting=correcting)
         if correcting:
-            t = len(self._rounds) // len(self._engines)
-            self._remember_corrections(t, names[changes.at], changes.before, changes.after)
-            restarts = restarts_since(before, self.deployed_)
-            if restarts:
-                warnings.warn(restart_cost(restarts), LearningWarning, stacklevel=4)
+            rows = names[changes.at]
+            self._remember_corrections(self._n_rounds, rows, changes.before, changes.after)
+            self._warn_of_restarts(before)
         return self
+
+    def _warn_of_restarts(self, before: tuple[DeployedRung, ...]) -> None:
+        """Warn if tests began again since ``deployed_`` was read."""
+        restarts = restarts_since(before, self.deployed_)
+        if restarts:
+            warnings.warn(restart_cost(restarts), LearningWarning, stacklevel=5)
 
     def _likelihood(self, z: int) -> Likelihood:
         """Return the newest model of one of the engines."""
@@ -1094,7 +1196,7 @@ class CertifiedClassifier(DecidingClassifier):
         learned = self._fitted_to(self._past_of(z), own, beside=beside)
         said = [note_text(note) for note in learned[1] if note.code == "fit"]
         if said:
-            warnings.warn(" ".join(said), LearningWarning, stacklevel=6)
+            warnings.warn(" ".join(said), LearningWarning, stacklevel=7)
         if self.past_reading_ is not None:
             note = self.past_reading_.note
             if beside:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.core.decisions import CertifiedRound, CurvePoint, Note
+from fairchance.core.decisions import CertifiedRound, CurvePoint, Decisions, Note
 from fairchance.core.limits import Limited
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy
@@ -63,6 +63,7 @@ __all__ = [
     "Engine",
     "LadderBets",
     "LastBatch",
+    "OpenRound",
     "Reference",
     "SettledRound",
     "Stage",
@@ -229,6 +230,8 @@ class WaitingRound:
         The bets of each ladder; empty if the ladders were dropped since.
     persons
         Numbers of the persons who applied; None if each application is another person's.
+    void
+        Whether it is no evidence.
     """
 
     number: int
@@ -243,6 +246,7 @@ class WaitingRound:
     policy: ChosenPolicy
     bets: list[LadderBets]
     persons: NDArray[np.intp] | None = None
+    void: bool = False
 
     def locate(self) -> None:
         """Find the positions of the applicants on every ladder that bets."""
@@ -262,12 +266,41 @@ class WaitingRound:
         self.X, self.group = self.X[:0].copy(), self.group[:0].copy()
 
 
+@saved
+@dataclass(eq=False)
+class OpenRound:
+    """A round that applicants are decided in, with everything that was fixed before it.
+
+    Attributes
+    ----------
+    policy
+        The policy that decides.
+    bets
+        The bets of each ladder, without positions; empty if the ladders were dropped since.
+    record
+        The record of the round, without what is known of its applicants at the end.
+    """
+
+    policy: ChosenPolicy
+    bets: list[LadderBets]
+    record: CertifiedRound
+
+
 @dataclass(frozen=True, eq=False)
 class PreparedRound:
-    """A decided round before it is logged, and its applicants for the next choice of bets."""
+    """A decided round before it is logged.
+
+    Attributes
+    ----------
+    waiting, record
+        The round and its record.
+    batch
+        Its applicants, for the next choice of bets; None if there are none.
+    """
 
     waiting: WaitingRound
-    batch: LastBatch
+    record: CertifiedRound
+    batch: LastBatch | None
 
 
 @saved
@@ -515,6 +548,8 @@ class Engine:
         The largest number of rounds after which an outcome has arrived.
     past_worth
         What the past earned per applicant, if the history is evidence; else NaN.
+    opened
+        The round that is open; None if none is.
     """
 
     rules: Rules
@@ -536,6 +571,7 @@ class Engine:
     handed_over: bool = True
     delay: int = 0
     past_worth: float = float("nan")
+    opened: OpenRound | None = None
     _estimates: RungEstimates | None = None  # until something that they rest on changes
 
     def __getstate__(self) -> dict[str, Any]:
@@ -1101,18 +1137,33 @@ class Engine:
             return self.past_worth, policy
         return float(self._worth(ladder_rows)[rung]), policy
 
-    # Logging rounds and forgetting applicants.
+    # Opening and closing rounds, and forgetting applicants.
 
-    def prepare(
+    def open(
         self,
         t: int,
         policy: ChosenPolicy,
+        *,
+        beside: bool,
+        group: Any,
+        group_mode: str,
+        delta: float,
+    ) -> OpenRound:
+        """Return round ``t`` with its bets, for ``opened``; nothing is changed."""
+        uses = self._choose_bets(policy, beside=beside)
+        bets = [
+            LadderBets(ladder, use, None) for ladder, use in zip(self.ladders, uses, strict=True)
+        ]
+        record = self._record(t, policy, bets, group=group, group_mode=group_mode, delta=delta)
+        return OpenRound(policy, bets, record)
+
+    def prepare(
+        self,
+        opened: OpenRound,
         X: Any,
         group: Groups,
         at: Positions,
-        p: Floats,
-        accepted: NDArray[np.bool_],
-        ids: NDArray[Any],
+        decided: Decisions,
         bits: NDArray[np.uint64],
         barred: NDArray[np.bool_] | None = None,
         persons: NDArray[np.intp] | None = None,
@@ -1122,30 +1173,50 @@ class Engine:
         ``at`` are the positions of the applicants on the policy's ladder, with the lender's own
         decisions.
         """
-        ranking, incumbent = policy.ladder.ranking, at.incumbent
-        uses = self._choose_bets(policy, beside=incumbent is not None)
+        policy, accepted, incumbent = opened.policy, decided.accepted, at.incumbent
         bets = [
-            LadderBets(ladder, use, at if ladder.ranking is ranking else None)
-            for ladder, use in zip(self.ladders, uses, strict=True)
+            replace(bet, positions=at if bet.ladder.ranking is policy.ladder.ranking else None)
+            for bet in opened.bets
         ]
-        some = _sample(bits)
-        decided = None if incumbent is None else incumbent[some]
-        batch = LastBatch(t, some, X[some], group[some], bits[some], decided)
-        batch.take_positions(bets)
-        rows = np.empty(0, np.int64)
+        batch = None
+        if bits.size:
+            some = _sample(bits)
+            by_lender = None if incumbent is None else incumbent[some]
+            batch = LastBatch(decided.round, some, X[some], group[some], bits[some], by_lender)
+            batch.take_positions(bets)
         waiting = WaitingRound(
-            t, X, group, incumbent, barred, p, accepted, ids[accepted], rows, policy, bets, persons
+            decided.round,
+            X,
+            group,
+            incumbent,
+            barred,
+            decided.propensity,
+            accepted,
+            decided.ids[accepted],
+            np.empty(0, np.int64),
+            policy,
+            bets,
+            persons,
         )
-        return PreparedRound(waiting, batch)
+        note = _unreachable(policy.ladder.floor.strategy, X, decided.score, ~decided.exploit)
+        record = replace(
+            opened.record,
+            n_people=bits.size,
+            n_accepted=int(accepted.sum()),
+            n_unreachable=0 if note is None else note.facts["n_barred"],
+            notes=(*opened.record.notes, *filter(None, [note])),
+        )
+        return PreparedRound(waiting, record, batch)
 
     def log(self, prepared: PreparedRound, rows: NDArray[np.int64]) -> None:
         """Log a round whose accepted applicants are in these rows of the store."""
         waiting, stage = prepared.waiting, self.stage
-        waiting.rows = rows
+        waiting.rows, self.opened = rows, None
         self.waiting.append(waiting)
         self.n_rounds += 1
         self.tally = np.vstack([self.tally, [[0, 0, 0]]])
         self._count(self.n_rounds, self.n_rounds)
+        self.largest_batch = max(self.largest_batch, waiting.p.size)
         policy = waiting.policy
         pilot = stage.beside if policy.ladder.union else stage.pilot
         if pilot is not None and policy.pilot_share is not None:
@@ -1154,7 +1225,7 @@ class Engine:
         if policy.ladder.union and waiting.p.size:
             sure = float(np.mean(waiting.p == 1))
         stage.widest = max(stage.widest, sure)
-        self.last_batch = prepared.batch
+        self.last_batch = prepared.batch or self.last_batch
 
     def drop_features(self) -> None:
         """Keep only the positions of applicants in rounds that are not in the tests yet."""
@@ -1390,7 +1461,7 @@ class Engine:
             self._compare_rounds(waiting, allowed)
         counted, bad = accepted.copy(), np.zeros(accepted.size)
         counted[accepted] = took
-        if waiting.incumbent is not None and waiting.number >= stage.began:
+        if waiting.incumbent is not None and waiting.number >= stage.began and not waiting.void:
             stage.mirror = stage.mirror or MirrorTest(allowed)
             bad[accepted] = outcome == 0  # what is not known counts as good here
             stage.mirror.add(
@@ -1478,40 +1549,45 @@ class Engine:
         changed = stage.change is not None and stage.change.alarm
         return changed or stage.monitor.log_wealth() >= -np.log(limit)
 
+    def void(self, t: int) -> None:
+        """Take a round out of the evidence; if it was tested, all of it begins again."""
+        for waiting in self.waiting:
+            if waiting.number == t:
+                waiting.bets, waiting.void = [], True
+                return
+        if self._tested(np.array([t])).any():
+            self.restart("correction")
+
     def restart(self, reason: Literal["correction", "drift"]) -> None:
         """Drop all certificates and begin a new stage with the δ that is left.
 
         After drift, old rounds are left out of everything learned and estimated from now on.
         """
-        self.stage = Stage(self.stage.restarts + 1, self.n_rounds + 1, reason)
+        is_open = self.opened is not None
+        self.stage = Stage(self.stage.restarts + 1, self.n_rounds + 1 + is_open, reason)
         if reason == "drift":
             self._leave_out_old_rounds()
         self.generation = replace(self.generation, freezes=0)
         for waiting in self.waiting:  # no bets, as their ladders are gone
             waiting.bets = []
+        if self.opened is not None:
+            self.opened.bets = []
         if self.last_batch is not None:
             self.last_batch.positions = []
 
     # Reporting.
 
-    def report(
+    def _record(
         self,
         t: int,
         policy: ChosenPolicy,
-        X: Any,
-        score: NDArray[np.floating],
-        sure: NDArray[np.bool_],
-        accepted: NDArray[np.bool_],
         bets: list[LadderBets],
         *,
         group: Any,
         group_mode: str,
         delta: float,
-        n_incumbent: int | None = None,
-        n_barred: int = 0,
-        persons: bool = False,
     ) -> CertifiedRound:
-        """Return the record of a round that is about to be logged."""
+        """Return the record of a round that is about to be opened, without its applicants."""
         ladder, rung = policy.ladder, policy.rung
         certified = ladder.certified()
         coming, coming_rung = self._next_certificate(policy, certified)
@@ -1519,7 +1595,6 @@ class Engine:
         number, awaited = self.awaited()
         # Without ids: records are kept after applicants are erased.
         waits = bool(awaited.size) and (self.is_held_up or not self.n_tested)
-        barred = _unreachable(ladder.floor.strategy, X, score, ~sure)
         notes = [*ladder.ranking.notes, *policy.notes]
         if policy.certified and ladder.from_history:
             notes.append(Note("rests_on_history", {"n_outcomes": ladder.n_tested}))
@@ -1532,14 +1607,12 @@ class Engine:
         if policy.certified and change is not None and change.p <= _SUSPECT:
             facts = {name: getattr(change, name) for name in ("first", "last", "p", "times")}
             notes.append(Note("population_changed", facts))
-        if barred is not None:
-            notes.append(barred)
         return CertifiedRound(
             round=t,
             group=group,
             status=policy.status,
-            n_people=int(accepted.size),
-            n_accepted=int(accepted.sum()),
+            n_people=0,
+            n_accepted=0,
             ladder=self.stage.lapsed + self.ladders.index(ladder),
             share=policy.sure_share,
             log_wealth=float(ladder.wealth.best[rung]),
@@ -1557,7 +1630,6 @@ class Engine:
             delta=delta,
             notes=tuple(notes),
             group_mode=group_mode,
-            n_unreachable=0 if barred is None else barred.facts["n_barred"],
             n_tested=self.n_tested,
             next_n_tested=coming.n_tested,
             tests_began=stage.began,
@@ -1567,10 +1639,7 @@ class Engine:
             curve=self._curve(bets),
             kind=policy.kind,
             ramp=policy.ramp,
-            n_incumbent=n_incumbent,
-            n_barred=n_barred,
             shock=rules.shock,
-            persons=persons,
         )
 
     def _curve(self, bets: list[LadderBets]) -> tuple[CurvePoint, ...]:

@@ -279,6 +279,11 @@ class Dependence:
         return np.asarray(log_growth(z, bets) - 0.5 * (bets * mass * self.shock) ** 2)
 
 
+def _spread(policies: Floats) -> Floats:
+    """Return the standard deviation of each policy over applicants; 0 without applicants."""
+    return np.asarray(policies.std(axis=0)) if len(policies) else np.zeros(policies.shape[1])
+
+
 _DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
 _STEPS, _LARGEST_BOUND = 3, 4  # an outlook's bounds: steps up to α, and the largest over α
 
@@ -363,7 +368,7 @@ class MirrorTest:
         """
         policies, depend = pi if pi.ndim == 2 else pi[:, None], dependence or Dependence()
         if mass is None:
-            mass = policies.sum(axis=0) + 4 * policies.std(axis=0) * np.sqrt(len(pi))
+            mass = policies.sum(axis=0) + 4 * _spread(policies) * np.sqrt(len(pi))
         weight = weights(policies, p, accepted, MIRROR_CAP)
         rem = uncovered(policies, p, MIRROR_CAP)
         rows = np.flatnonzero(weight.any(axis=1) | rem.any(axis=1))

@@ -1,0 +1,309 @@
+"""Open rounds: the policy is a value, and a round is closed with all that it decided."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairchance import CertifiedClassifier
+from fairchance.errors import InputError, LearningWarning
+from fairchance.ledger.verification.repeat import first_other_content
+from fairchance.methods.certified.policy import CertifiedPolicy
+from fairchance.methods.storage import dumps, loads
+from fairchance.people.ids import id_bits
+from methods.certified.desk import Desk, certified_desk
+from methods.certified.known_truth import QUICK
+from methods.certified.lender import Town, open_program, tell
+
+TOWN = Town(bad=0.1, slope=1.5, lender=(0.6, 0.3), takes=(0.9, 0.8))
+RULES = {
+    "own": {},
+    "beside the lender": {},
+    "limits and floor": {"floor": 0.02},
+    "persons and shock": {"shock": 0.01, "per_person": 2},
+    "patience": {"patience": 1, "maturity": 1},
+}
+
+
+def month(rng, kind, n=120):
+    """Return applicants of a month, and the options to decide on them."""
+    people = TOWN.draw(n, rng)
+    options = {}
+    if kind == "beside the lender":
+        options["incumbent"] = people.incumbent
+    if kind == "persons and shock":
+        options |= {"persons": rng.integers(0, n // 2, n)}
+        options["barred"] = rng.random(n) < 0.1
+    return people, options
+
+
+def cut(options, rows):
+    return {name: values[rows] for name, values in options.items()}
+
+
+def by_parts(classifier, people, options, ids, parts, ramp=1.0):
+    """Decide a month in parts and close the round; return the decisions in the order of rows."""
+    policy = classifier.open_round(len(people), incumbent="incumbent" in options, ramp=ramp)
+    answers = [policy.decide(people.X[rows], ids=ids[rows], **cut(options, rows)) for rows in parts]
+    classifier.close_round(answers)
+    accepted, p = np.empty(len(people), bool), np.empty(len(people))
+    for rows, answer in zip(parts, answers, strict=True):
+        accepted[rows], p[rows] = answer.accepted, answer.propensity
+    return accepted, p
+
+
+def wealth(classifier):
+    ladders = classifier._engines[0].ladders
+    return np.concatenate([test.wealth.log.ravel() for one in ladders for test in one.tests])
+
+
+@settings(max_examples=6)
+@given(st.sampled_from(sorted(RULES)), st.integers(0, 2**20), st.data())
+def test_pieces_in_any_order_are_one_batch(kind, seed, data):
+    rng = np.random.default_rng(seed)
+    whole = open_program(TOWN, rng, **RULES[kind])
+    pieces = copy.deepcopy(whole)
+    ramp = 0.7 if kind == "beside the lender" else 1.0
+    for t in range(3):
+        people, options = month(rng, kind)
+        ids = np.arange(10_000 * (t + 1), 10_000 * (t + 1) + len(people))
+        order = rng.permutation(len(people))
+        ends = data.draw(st.sets(st.integers(1, len(people) - 1), max_size=8))
+        parts = np.split(order, sorted(ends))
+        if t == 2:
+            parts = [order[i : i + 1] for i in range(order.size)]  # one by one
+        decided = whole.decide(people.X, ids=ids, ramp=ramp, **options)
+        accepted, p = by_parts(pieces, people, options, ids, parts, ramp)
+        np.testing.assert_array_equal(accepted, decided.accepted)
+        np.testing.assert_allclose(p, decided.propensity, rtol=1e-12, atol=1e-12)
+        for classifier in (whole, pieces):
+            tell(classifier, people, decided)
+        np.testing.assert_allclose(wealth(pieces), wealth(whole), rtol=1e-9, atol=1e-12)
+        assert repr(pieces.rounds_) == repr(whole.rounds_)  # NaN included
+    assert pieces.group_counts_ == whole.group_counts_
+
+
+def test_a_policy_is_small_and_travels(rng):
+    desk = certified_desk()
+    policy = desk.classifier.open_round()
+    content = dumps(policy)
+    assert len(content) < 300_000
+    again = loads(content, holds=CertifiedPolicy)
+    X, ids = rng.normal(size=(50, 1)), np.arange(90_000, 90_050)
+    one, two = (each.decide(X, ids=ids) for each in (policy, again))
+    np.testing.assert_array_equal(one.accepted, two.accepted)
+    np.testing.assert_array_equal(one.propensity, two.propensity)
+    assert (again.status, again.certified, again.round) == (one.status, one.certified, one.round)
+    assert set(again.versions) == {"fairchance", "numpy", "scikit-learn", "scipy"}
+    closed = desk.classifier.close_round([two])
+    assert closed.round == len(desk.classifier.rounds_)
+    assert desk.classifier.open_policy_ is None
+
+
+def test_a_classifier_is_saved_while_a_round_is_open(rng):
+    desk = certified_desk()
+    desk.classifier.open_round()
+    again = loads(dumps(desk.classifier))
+    X, ids = rng.normal(size=(50, 1)), np.arange(90_000, 90_050)
+    closed = [
+        each.close_round([each.open_policy_.decide(X, ids=ids)])
+        for each in (desk.classifier, again)
+    ]
+    np.testing.assert_array_equal(closed[0].accepted, closed[1].accepted)
+    for each, decided in zip((desk.classifier, again), closed, strict=True):
+        each.observe(decided.ids[decided.accepted], np.ones(decided.accepted.sum(), int))
+    np.testing.assert_allclose(wealth(again), wealth(desk.classifier), rtol=1e-12)
+
+
+def tables(n, rng):
+    frame = pd.DataFrame(
+        {"income": rng.normal(size=n), "job": rng.choice(["baker", "smith", None], n)}
+    )
+    return frame, rng.choice(["f", "m"], n)
+
+
+@pytest.mark.parametrize("mode", ["aware", "blind", "audit"])
+def test_a_policy_reads_tables_and_groups(rng, mode):
+    frame, group = tables(400, rng)
+    good = (rng.random(400) < 0.8).astype(int)
+    options = {"certify": "per_group"} if mode == "aware" else {}
+    classifier = CertifiedClassifier(learner=QUICK, group_mode=mode, random_state=0, **options).fit(
+        frame, good, sensitive_features=group, ids=[f"h{i}" for i in range(400)]
+    )
+    twin = copy.deepcopy(classifier)
+    frame, group = tables(200, rng)
+    if mode != "aware":
+        group = np.where(np.arange(200) % 9 == 0, "x", group)
+        group = np.where(np.arange(200) % 7 == 0, "d", group)
+    ids = np.array([f"a{i}" for i in range(200)])
+    decided = twin.decide(frame, sensitive_features=group, ids=ids, unlike_history=True)
+    policy = loads(dumps(classifier.open_round(200)), holds=CertifiedPolicy)
+    parts = [
+        policy.decide(frame.iloc[rows], sensitive_features=group[rows], ids=ids[rows])
+        for rows in np.split(rng.permutation(200), [1, 30])
+    ]
+    closed = classifier.close_round(parts)
+    order = np.argsort(id_bits(ids))
+    np.testing.assert_array_equal(closed.ids, ids[order])
+    np.testing.assert_array_equal(closed.accepted, decided.accepted[order])
+    assert classifier.group_counts_ == twin.group_counts_
+    assert repr(classifier.rounds_) == repr(twin.rounds_)
+    scored = policy.scored_by(frame, sensitive_features=group if mode == "aware" else None)
+    score = scored.likelihood.score(scored.X, scored.group)
+    np.testing.assert_allclose(score, decided.score, rtol=1e-9)
+
+
+def test_applications_of_a_person_share_a_coin(rng):
+    desk = Desk(per_person=2)
+    policy = desk.classifier.open_round(400)
+    X = np.repeat(rng.normal(size=(100, 1)), 4, axis=0)
+    decided = policy.decide(X, ids=np.arange(10_000, 10_400), persons=np.repeat(np.arange(100), 4))
+    assert set(decided.accepted.reshape(100, 4).sum(axis=1)) == {0, 4}
+    other = policy.decide(X, ids=np.arange(20_000, 20_400), persons=np.repeat(np.arange(100), 4))
+    np.testing.assert_array_equal(other.accepted, decided.accepted)
+    closed = desk.classifier.close_round([decided])
+    waiting = desk.engine.waiting[0]
+    assert closed.accepted.sum() == waiting.accepted.sum()
+    assert waiting.barred.sum() == 200  # the first two of four count
+
+
+def test_the_coin_of_the_ramp_differs_between_rounds_for_a_person(rng):
+    """Else a fixed population would repeat the luck of its first round in all later ones."""
+    classifier, persons, ours = open_program(TOWN, rng), np.arange(200), []
+    for t in range(2):
+        nobody = np.zeros(200, bool)
+        policy = classifier.open_round(200, incumbent=True, ramp=0.5)
+        policy = replace(policy, choices=(replace(policy.choices[0], rung=80),))
+        X = np.full((200, 1), 9.0)  # so good that our policy accepts all of them
+        decided = policy.decide(
+            X, ids=np.arange(200) + 1000 * (t + 1), incumbent=nobody, persons=persons
+        )
+        ours.append(decided.accepted)
+        classifier.close_round([])
+    assert 60 < np.sum(ours[0] == ours[1]) < 140
+
+
+def test_closing_refuses_what_does_not_follow(rng):
+    desk = Desk()
+    first = desk.decide()
+    policy = desk.classifier.open_round()
+    X, ids = rng.normal(size=(40, 1)), np.arange(90_000, 90_040)
+    part = policy.decide(X, ids=ids)
+    flipped = replace(part, accepted=~part.accepted)
+    likelier = replace(part, propensity=np.minimum(1.0, part.propensity + 1e-9))
+    lower = replace(part, score=part.score - 0.01)
+    renamed = replace(part, ids=part.ids + 1)
+    known = policy.decide(X[:2], ids=first.ids[:2])
+    other = replace(part, round=part.round + 1)
+    bare = replace(part, applicants=None)
+    wrong = [[flipped], [likelier], [lower], [renamed], [part, known], [other], [bare], [part] * 2]
+    before = dumps(desk.classifier)
+    for parts in wrong:
+        with pytest.raises(InputError):
+            desk.classifier.close_round(parts)
+        assert first_other_content(before, dumps(desk.classifier), 0.0) is None
+    assert len(desk.classifier.close_round([part])) == 40
+    with pytest.raises(InputError):
+        desk.classifier.close_round([part])
+
+
+def test_one_round_is_open_at_a_time(rng):
+    desk = Desk()
+    policy = desk.classifier.open_round()
+    assert desk.classifier.open_policy_ is policy
+    with pytest.raises(InputError, match="round 1 is open"):
+        desk.classifier.open_round()
+    with pytest.raises(InputError, match="round 1 is open"):
+        desk.decide()
+    with pytest.raises(InputError, match="-1"):
+        Desk().classifier.open_round(-1)
+    with pytest.raises(InputError, match="incumbent"):
+        policy.decide(rng.normal(size=(2, 1)), ids=[7001, 7002], incumbent=[0, 1])
+    with pytest.raises(InputError, match="ids"):
+        policy.decide(rng.normal(size=(2, 1)), ids=None)
+    with pytest.raises(InputError, match="2"):
+        policy.decide(rng.normal(size=(2, 2)), ids=[7001, 7002])
+    with pytest.raises(InputError, match="inf"):
+        policy.decide(np.array([[np.inf]]), ids=[7001])
+    with pytest.raises(InputError, match="2020"):
+        replace(policy, expires="2020-01-01").decide(rng.normal(size=(2, 1)), ids=[7001, 7002])
+
+
+def test_a_round_without_applicants_counts(rng):
+    desk = Desk()
+    for _ in range(2):
+        desk.classifier.open_round()
+        assert len(desk.classifier.close_round([])) == 0
+    decided = desk.rounds(2)
+    assert decided.round == 4
+    assert [record.n_people for record in desk.classifier.rounds_] == [0, 0, 300, 300]
+    desk.classifier.open_round()
+    assert len(desk.classifier.close_round([])) == 0
+    X = rng.normal(size=(10, 1))
+    assert np.isfinite(desk.classifier.mean_acceptance(X)).all()
+    assert desk.rounds(1).round == 6
+    assert not desk.engine.waiting
+
+
+def test_outcomes_come_while_a_round_is_open(rng):
+    """They move the wealth of earlier rounds at once, and leave the open round as it is."""
+    late, early = Desk(), Desk()
+    for desk in (late, early):
+        desk.rounds(3)
+        desk.decide()
+    X, ids = rng.normal(size=(300, 1)), np.arange(90_000, 90_300)
+    late.classifier.open_round(300)
+    before = late.wealth
+    late.tell(4)
+    assert not np.allclose(before, late.wealth)
+    closed = late.classifier.close_round([late.classifier.open_policy_.decide(X, ids=ids)])
+    early.tell(4)
+    whole = early.classifier.decide(X, ids=ids)
+    # The open round was chosen before the outcomes, the other after them.
+    assert late.classifier.rounds_[-1].n_outcomes < early.classifier.rounds_[-1].n_outcomes
+    assert closed.round == whole.round
+    assert late.engine.waiting[0].number == closed.round
+
+
+def test_a_restart_takes_the_bets_of_an_open_round(rng):
+    desk = certified_desk()
+    number = desk.classifier.open_round().round
+    ids, outcome = desk.accepted[0]
+    with pytest.warns(LearningWarning, match="begins again"):
+        desk.classifier.correct(ids[:1], 1 - outcome[:1])
+    assert desk.engine.stage.began == number + 1
+    X = rng.normal(size=(300, 1))
+    part = desk.classifier.open_policy_.decide(X, ids=np.arange(90_000, 90_300))
+    closed = desk.classifier.close_round([part])
+    assert desk.engine.waiting[0].bets == []
+    desk.classifier.observe(closed.ids[closed.accepted], np.ones(closed.accepted.sum(), int))
+    assert not desk.engine.waiting
+    assert desk.engine.n_tested == 0
+    desk.rounds(1)
+    assert desk.classifier.rounds_[-1].tests_began == number + 1
+    assert desk.engine.n_tested > 0
+
+
+def test_a_void_round_is_no_evidence():
+    with_it, without = Desk(), Desk()
+    for desk in (with_it, without):
+        desk.rounds(2)
+        desk.decide()
+    before = without.wealth
+    without.classifier.void_round(3)
+    for desk in (with_it, without):
+        desk.tell(3)
+    np.testing.assert_array_equal(without.wealth, before)
+    assert not np.allclose(with_it.wealth, before)
+    with pytest.warns(LearningWarning, match="begins again"):
+        with_it.classifier.void_round(3)
+    assert with_it.engine.n_tested == 0
+    for wrong in (0, 4):
+        with pytest.raises(InputError):
+            without.classifier.void_round(wrong)
