@@ -30,7 +30,7 @@ _PATIENCE = 500  # calls that may fail in a row
 
 def decide_and_observe(url, batches, answered, *, hasty=False):
     """Decide and observe all batches, sending each answer; call again what the ledger fails."""
-    program = insist(lambda: Program.open(url, snapshot_every=4), answered.send)
+    program = insist(lambda: Program.open(url), answered.send)
     for t, one in batches:
         X, group = one.people.X, one.people.group
         if hasty:  # what must never be done: to answer before the decisions are recorded

@@ -18,7 +18,7 @@ from fairchance.ledger.base import Facts
 HOSTILE = ("<script>alert(1)</script>", "$x^{$ & \\alpha", "=2+3 [b]🙂")
 EXPORTED = [
     *("id", "erased", "round", "batch", "at", "region", "accepted", "score", "threshold"),
-    *("propensity", "drawn", "policy", "mode", "certified", "fold"),
+    *("propensity", "drawn", "policy", "mode", "certified"),
     *("incumbent", "barred", "ramp", "reasons", "override"),
     *("override_reason", "override_by", "override_at", "outcome", "outcome_at"),
 ]

@@ -33,7 +33,7 @@ PERSON, ERASED = 620, 631  # of the first batch, which is numbered from 600
 TABLES = [table for table in schema.metadata.sorted_tables if table is not schema.rounds]
 COLUMNS = [(table, column) for table in TABLES for column in table.c]
 PERSONAL = ("application", "numbers", "texts", "reasons", "person_key", "salt")
-DECISION = ("personal", "round", "accepted", "exploit", "score", "propensity", "threshold", "fold")
+DECISION = ("personal", "round", "accepted", "exploit", "score", "propensity", "threshold")
 DECISION += ("incumbent", "barred")
 
 
@@ -258,8 +258,8 @@ def test_a_removed_row_is_found(original, statement, message):
         ),
         (
             "INSERT INTO people SELECT program, 90000, 'x', numbers, texts, reasons, person_key, "
-            "salt, personal, round, accepted, exploit, score, propensity, threshold, fold, "
-            "incumbent, barred FROM people "
+            "salt, personal, round, accepted, exploit, score, propensity, threshold, incumbent, "
+            "barred FROM people "
             f"WHERE person = {PERSON}",
             "90000 .*people",
         ),
@@ -372,7 +372,6 @@ def test_rows_forged_together_with_their_digests_are_found(original):
         ),
         (f"people SET score = 'high' WHERE person = {PERSON}", f"(person {PERSON})"),
         (f"people SET score = 9e999 - 9e999 WHERE person = {PERSON}", f"(person {PERSON})"),
-        (f"people SET fold = fold + 0.5 WHERE person = {PERSON}", f"(person {PERSON})"),
         (f"people SET accepted = 2 WHERE person = {PERSON}", f"(person {PERSON})"),
         (f"people SET personal = CAST(x'ff' AS TEXT) WHERE person = {PERSON}", f"n {PERSON})"),
         ("outcomes SET state = x'00' WHERE entry = {outcomes}", "outcomes"),

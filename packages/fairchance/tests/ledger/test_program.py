@@ -30,10 +30,10 @@ SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
 def test_a_program_decides_as_its_classifier_in_any_process(url, make):
-    program, twin, batches = started(url, make(), snapshot_every=3)
+    program, twin, batches = started(url, make())
     waiting = []
     for t, one in enumerate(batches):
-        program = Program.open(url, snapshot_every=3)
+        program = Program.open(url)
         group = one.people.group
         decided = program.decide(one.people.X, sensitive_features=group, batch=f"b{t}")
         assert same(decided, twin.decide(one.people.X, sensitive_features=group))

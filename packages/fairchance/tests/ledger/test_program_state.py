@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 import fairchance as fc
 from fairchance.errors import InputError, LearningWarning, LedgerError
+from fairchance.learners.watch import watching_fits
 from fairchance.ledger.program import Program
 from fairchance.ledger.sql import SqlLedger
 from fairchance.ledger.verification.walk import verify
@@ -139,22 +140,64 @@ def test_a_call_that_fails_changes_nothing_in_memory(url, monkeypatch):
 
 
 def test_opening_replays_only_entries_after_the_last_snapshot(url, monkeypatch):
-    program, _, batches = started(url, algorithm_1(), snapshot_every=2)
+    program, _, batches = started(url, certified(), n_batch=50)
     for one in batches[:5]:
         program.decide(one.people.X, sensitive_features=one.people.group)
     replayed = []
-    decide = fc.PartialFeedbackClassifier.decide
+    decide = fc.CertifiedClassifier.decide
     monkeypatch.setattr(
-        fc.PartialFeedbackClassifier,
+        fc.CertifiedClassifier,
         "decide",
         lambda self, *args, **options: replayed.append(1) or decide(self, *args, **options),
     )
     assert len(Program.open(url).classifier.rounds_) == 5
-    assert len(replayed) == 1
+    assert len(replayed) == 5  # the first round ranks by what the history taught
     program.snapshot()
     replayed.clear()
     assert len(Program.open(url).classifier.rounds_) == 5
     assert replayed == []
+
+
+@pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_opening_never_fits_a_model(url, make):
+    """Not even if a call died right after it: a state is durable with what it fitted."""
+    program, _, batches = started(url, make(), n_batch=100)
+    refused = []
+
+    def opens():
+        with watching_fits() as fits:
+            Program.open(url)
+        refused.append(fits.n)
+
+    for batch in batches[:-1]:
+        decided = decide(program, batch)
+        opens()
+        observe(program, batch, decided)
+        opens()
+    program.erase(decided.ids[:1], "asked", early=True)
+    opens()
+    assert refused == [0] * 11
+    assert len(entries(program, "snapshot")) >= 3  # of the history, a ranking and the erasure
+
+
+def test_a_ledger_without_the_state_of_a_fit_says_so(url, monkeypatch):
+    program, _, batches = started(url, algorithm_1(), n_batch=100)
+    observe(program, batches[0], decide(program, batches[0]))
+    monkeypatch.setattr(Program, "_store_state", lambda *_: None)
+    decide(program, batches[1])
+    with pytest.raises(LedgerError, match="fitted a model"):
+        Program.open(url)
+
+
+def test_a_state_is_stored_before_much_has_to_be_replayed(url, monkeypatch):
+    program, _, batches = started(url, certified(), n_batch=60)
+    for batch in batches[:2]:
+        decide(program, batch)
+    before = len(entries(program, "snapshot"))
+    monkeypatch.setattr("fairchance.ledger.replay._SECOND", 1500)  # two entries and their people
+    for batch in batches[2:6]:
+        decide(program, batch)
+    assert len(entries(program, "snapshot")) == before + 2
 
 
 def work_of(url, doing):
@@ -179,7 +222,7 @@ def test_opening_reads_only_the_last_state(tmp_path):
     opening, reading = [], []
     for n_rounds in (5, 20):
         url = f"sqlite:///{tmp_path}/{n_rounds}.db"
-        lived(url, algorithm_1(), n_rounds=n_rounds, n_batch=200, known=0.1, snapshot_every=5)
+        lived(url, algorithm_1(), n_rounds=n_rounds, n_batch=200, known=0.1).snapshot()
         opening.append(work_of(url, lambda program: program.classifier))
         reading.append(work_of(url, entries))
     assert reading[1] > 2 * reading[0]  # what reading everything takes

@@ -172,8 +172,8 @@ def test_applicants_who_must_be_kept_are_not_erased(url, clock):
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
 def test_a_program_continues_after_an_erasure(url, clock, make):
-    program, twin, batches = started(url, make(), n_batch=100, n_rounds=6, snapshot_every=2)
-    waiting = Program.open(url, snapshot_every=2)  # with a state in memory
+    program, twin, batches = started(url, make(), n_batch=100, n_rounds=6)
+    waiting = Program.open(url)  # with a state in memory
     for batch in batches[:3]:
         decided = decide(program, batch)
         observe(program, batch, decided)

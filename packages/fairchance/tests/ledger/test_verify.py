@@ -130,11 +130,11 @@ def counted(url):
 @pytest.mark.parametrize(
     ("statement", "readers"),
     [
-        ("UPDATE entries SET header = '{' WHERE number = 6", (replayed, Program.open, counted)),
-        ("UPDATE entries SET header = '[]' WHERE number = 6", (replayed, Program.open, counted)),
-        ("UPDATE entries SET header = '{}' WHERE number = 6", (replayed, Program.open, counted)),
-        ("UPDATE entries SET header = x'ff' WHERE number = 6", (replayed, Program.open, counted)),
-        ("UPDATE entries SET header = '{\"rows\":7}' WHERE number = 6", (replayed, Program.open)),
+        ("UPDATE entries SET header = '{' WHERE number = 6", (replayed, counted)),
+        ("UPDATE entries SET header = '[]' WHERE number = 6", (replayed, counted)),
+        ("UPDATE entries SET header = '{}' WHERE number = 6", (replayed, counted)),
+        ("UPDATE entries SET header = x'ff' WHERE number = 6", (replayed, counted)),
+        ("UPDATE entries SET header = '{\"rows\":7}' WHERE number = 6", (replayed,)),
         ("UPDATE group_values SET value = '[' WHERE person = 620", (replayed, listed, counted)),
         ("UPDATE group_values SET value = x'00' WHERE person = 620", (replayed, listed, counted)),
         ("UPDATE group_values SET value = '[1,2]' WHERE person = 620", (replayed, listed)),
@@ -216,7 +216,6 @@ def lying(monkeypatch, lie):
         (algorithm_1, "score"),
         (algorithm_1, "propensity"),
         (algorithm_1, "threshold"),
-        (algorithm_1, "fold"),
         (certified, "accepted"),
         (certified, "score"),
         (certified, "propensity"),
@@ -239,8 +238,9 @@ def test_a_false_decision_with_true_hashes_is_detected(tmp_path, monkeypatch, ma
         f"the {what} of application '{decided.ids[-1] + 12}' differs from the record"
         in found.problem
     )
-    with pytest.raises(LedgerError, match=r"round 2 .* differs from the record"):
-        Program.open(url)
+    if make is certified:  # a state after it stores what Algorithm 1 learned
+        with pytest.raises(LedgerError, match=r"round 2 .* differs from the record"):
+            Program.open(url)
 
 
 @pytest.mark.parametrize("mode", ["blind", "audit"])

@@ -41,6 +41,7 @@ def test_an_honest_ledger(ledger):
         "not_repeated": 0,
         "learned_again": None,
         "not_learned_from": None,
+        "skipped": [],
         "not_checked": None,
         "other_programs": [],
         "groups": {

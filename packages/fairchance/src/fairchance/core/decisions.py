@@ -66,6 +66,8 @@ class Decisions(Displayed):
         ``"shadow"`` if r = 0. Otherwise the status of a ``CertifiedRound``, empty for Algorithm 1.
     applicants
         The applicants as they were read, which ``close_round`` needs; None if they are recorded.
+    receipts
+        The digest of each recorded decision, if a ledger's ``Program`` decided in an open round.
     """
 
     ids: NDArray[np.generic]
@@ -85,6 +87,7 @@ class Decisions(Displayed):
     ramp: float = field(default=1.0, kw_only=True)
     status: str = field(default="", kw_only=True)
     applicants: Any = field(default=None, kw_only=True, repr=False, compare=False)
+    receipts: tuple[bytes, ...] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])

@@ -21,6 +21,7 @@ from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.learners.per_group import PerGroup
 from fairchance.learners.trees import MOST_LEAVES, BoostedTrees, GradientBoosting
+from fairchance.learners.watch import note_fit
 from fairchance.people.columns import Expansion
 from fairchance.people.likelihoods import (
     EstimatorLikelihood,
@@ -91,6 +92,7 @@ def fit_likelihood(
     ``ConstrainedLogistic`` is refitted in place, so that it can start from its last solution; any
     other learner is cloned first, so that logged policies stay unchanged.
     """
+    note_fit()
     used = weight > 0
     if isinstance(learner, ConstrainedLogistic):
         model, rows = learner, np.ones_like(used)  # skips rows of weight zero without a copy

@@ -200,10 +200,9 @@ class PeopleRows:
 class DecisionRows:
     """Decisions on the applicants of an entry, with NaN for a missing score or probability.
 
-    ``threshold`` is the score from which an applicant was accepted with certainty, ``fold`` the
-    part of the data that an accepted applicant belongs to; None if the classifier has none.
-    ``incumbent`` is the lender's own decision, and ``barred`` who may not be accepted; None if they
-    were not given.
+    ``threshold`` is the score from which an applicant was accepted with certainty, None if the
+    classifier has none. ``incumbent`` is the lender's own decision, and ``barred`` who may not be
+    accepted; None if they were not given.
     """
 
     round: int
@@ -212,7 +211,6 @@ class DecisionRows:
     score: Floats
     propensity: Floats
     threshold: Floats | None = None
-    fold: Ints | None = None
     incumbent: Bools | None = None
     barred: Bools | None = None
 

@@ -96,7 +96,7 @@ def digests_of(rows: StoredRows) -> RowDigests:
     """Return the digests of an entry's rows."""
     people = rows.people
     decided = ["person", "personal", "round", "accepted", "exploit"]
-    decided += ["score", "propensity", "threshold", "fold", "incumbent", "barred"]
+    decided += ["score", "propensity", "threshold", "incumbent", "barred"]
     return RowDigests(
         _joined("decision", [people[name] for name in decided]),
         _joined("outcome", [rows.outcomes[name] for name in ("person", "state")]),

@@ -21,6 +21,7 @@ from fairchance.ledger.base import STATES, check_program_name
 from fairchance.ledger.control import read_ramp
 from fairchance.ledger.outcomes import TakeUpWindow
 from fairchance.ledger.retention import MONTHS, MOST_MONTHS
+from fairchance.ledger.rounds import RoundRules
 from fairchance.methods.option_values import (
     FLAG,
     NUMBER,
@@ -58,6 +59,7 @@ _LABELS = PlainValue(
     lambda value: all(map(_is_label, value)) if isinstance(value, list) else _is_label(value),
 )
 _WINDOW = PlainValue('such as "2 rounds" or "30 days"', TEXT.fits)
+_EVERY = PlainValue('such as "1 month", "1 week" or "1 day"', TEXT.fits)
 _CURRENCY = PlainValue(
     'a code or a symbol of at most four characters, such as "EUR" or "€"', _is_currency
 )
@@ -101,6 +103,7 @@ _TABLES: dict[str, dict[str, Any]] = {
     "checks": {"stop": NUMBER, "warn": NUMBER},
     "reasons": {},  # any column
     "retention": {"months": WHOLE},
+    "rounds": {"every": _EVERY, "at_most": WHOLE},
 }
 _REQUIRED = {
     "columns": ("id", "outcome"),
@@ -292,6 +295,8 @@ class Config:
         Those of ``GOVERNANCE`` that are stated.
     reasons
         The lender's ``code`` and ``text`` for columns that are reasons of rejections.
+    rounds
+        The table [rounds]: when a round that stays open is due; empty if each batch is a round.
     """
 
     source: str
@@ -312,6 +317,7 @@ class Config:
     currency: str = ""
     governance: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
+    rounds: dict[str, Any] = field(default_factory=dict)
 
     def features(self, names: list[str]) -> tuple[str, ...]:
         """Return the features of a file: those named, or all columns without another role."""
@@ -384,6 +390,7 @@ class Config:
             **({"not_taken_within": self.not_taken_within} if self.not_taken_within else {}),
             **({"currency": self.currency} if self.currency else {}),
             **({"reasons": self.reasons} if self.reasons else {}),
+            **({"rounds": self.rounds} if self.rounds else {}),
             **self.governance,
         }
 
@@ -451,7 +458,10 @@ def _config(content: dict[str, Any], source: str) -> Config:
         program.get("currency", ""),
         {name: program[name] for name in GOVERNANCE if name in program},
         tables["reasons"],
+        tables["rounds"],
     )
+    if config.rounds:
+        RoundRules.read(config.rounds)
     check_roles(config)
     _check_lender(config)
     check_program_name(config.name)

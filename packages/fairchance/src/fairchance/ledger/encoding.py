@@ -27,7 +27,7 @@ from fairchance.people.ids import as_ids
 from fairchance.people.reasons import Reference, decode
 
 __all__ = ["EncodedFeatures", "FeatureColumns", "RecordedReasons", "Shape"]
-__all__ += ["encode_batch_groups", "encode_groups", "known_groups"]
+__all__ += ["encode_batch_groups", "encode_groups", "encode_read_groups", "known_groups"]
 
 _DAY = 86_400_000  # milliseconds
 _ID_KINDS = {"i": "integers", "U": "strings"}
@@ -337,6 +337,14 @@ def encode_batch_groups(classifier: Any, sensitive_features: Any, n: int) -> lis
     known, codes = classifier._intake.read_groups(sensitive_features, n)
     texts = _group_texts(known)
     return [texts[code] for code in codes.tolist()]
+
+
+def encode_read_groups(batch: Any) -> list[str] | None:
+    """Return the group values of applicants that were read, spelled as in the history, as JSON."""
+    if batch.sensitive is None:
+        return None
+    texts = _group_texts(batch.sensitive)
+    return [texts[code] for code in batch.reported.tolist()]
 
 
 def _group_texts(attributes: Attributes) -> list[str]:

@@ -165,7 +165,7 @@ def to_not_taken(
     """
     other = np.array([state not in (None, "not_taken") for state in standing.states], np.bool_)
     new = np.array([state is None for state in standing.states], np.bool_)
-    late = window.over([*reader.entries(kind="batch")], standing.persons, now)
+    late = window.over([*reader.entries(kind="batch")], reader.open_round(), standing.persons, now)
     return [Objection(other, "taken"), Objection(new & late, "take_up_over")]
 
 

@@ -148,9 +148,21 @@ class TakeUpWindow:
         return TakeUpWindow.read(about["not_taken_within"])
 
     def over(
-        self, batches: Sequence[Entry], persons: NDArray[np.int64], now: datetime
+        self,
+        batches: Sequence[Entry],
+        opened: Entry | None,
+        persons: NDArray[np.int64],
+        now: datetime,
     ) -> NDArray[np.bool_]:
-        """Return whether the window is over for applicants of the batches decided until ``now``."""
+        """Return whether the window is over for applicants of the batches decided until ``now``.
+
+        It begins when a round is closed, so it is not over for applicants of the open round.
+        """
+        if opened is not None:
+            before = persons < opened.people_range.start
+            over = np.zeros(persons.size, np.bool_)
+            over[before] = self.over(batches, None, persons[before], now)
+            return over
         place = np.searchsorted([one.people_range.start for one in batches], persons, "right") - 1
         if self.unit == "rounds":
             return np.asarray(len(batches) - 1 - place > self.length)

@@ -1,17 +1,9 @@
-"""Policies and certificates as entries: enough to decide a round again without learning.
+"""Policies and certificates on the record.
 
-A policy is stored once, in an entry of its own before the first batch that it decides, and batches
-name that entry:
-
-``start``
-    the classifier after its history, without applicants: settings, seed, f_0, how batches are read;
-``past``, ``learned``
-    Algorithm 1: f_0, or f_t as it was learned for the round;
-``ladder``, ``rungs``
-    the certified method: a frozen ranking, and which rungs of which ladders decide.
-
-Batches of Algorithm 1 also record the chances that their draw left to others (``logged``), which
-the coverage of later rounds needs. Other classifiers store no policies; they are replayed.
+A policy (``methods.policy``) is the payload of the entry that opens its round, or of the batch if
+that was decided at once: enough to decide the round again on any machine, without learning. Rounds
+on the same ranking have most of a policy in common, so an entry may store only what differs from an
+earlier one, its ``base``. Classifiers that open no rounds store no policies; they are replayed.
 
 A certificate is an entry after the first batch that a certified rung decided, with the evidence
 for it. Certificates that are dropped, after a correction of a tested outcome or after outcomes
@@ -20,119 +12,93 @@ against them, are named in another entry.
 
 from __future__ import annotations
 
-import copy
-import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
-from hashlib import sha256
+import io
+import json
+import zipfile
 from typing import Any
 
-from sklearn.base import BaseEstimator
-
-from fairchance.errors import InputError
-from fairchance.ledger.base import Facts
-from fairchance.ledger.sql import Writer
-from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
+from fairchance.core.sizes import unzipped
+from fairchance.errors import LedgerError
+from fairchance.ledger.base import Entry, Facts
+from fairchance.ledger.replay import Allowed
+from fairchance.ledger.sql import Reader, Writer
 from fairchance.methods.certified.classifier import CertifiedClassifier, DeployedRung
-from fairchance.methods.storage import dumps
-from fairchance.people.likelihoods import PolicyFunction
+from fairchance.methods.policy import Policy
+from fairchance.methods.storage import dumps, loads
 
-__all__ = [
-    "EVIDENCE",
-    "START",
-    "PolicyFact",
-    "granted_with",
-    "kept_past",
-    "ladder_keys",
-    "policies_of",
-    "record_certificates",
-    "record_policy",
-    "record_start",
-]
+__all__ = ["EVIDENCE", "granted_with", "ladder_keys", "pack_policy", "policy_content"]
+__all__ += ["read_policy", "record_certificates"]
 
-START = "start"
 # Fields of a round's record that a certificate repeats.
 EVIDENCE = ("share", "log_wealth", "threshold", "group", "round")
-_READING = (
-    "classes_",
-    "groups_",
-    "n_features_in_",
-    "feature_names_in_",
-    "_fitted",
-    "_intake",
-    "_seed",
-)
-_KEPT: dict[type, tuple[str, ...]] = {
-    PartialFeedbackClassifier: (*_READING, "_past", "_log"),
-    CertifiedClassifier: _READING,
-}
+_SHARED = "shared.json"  # which files of a policy are those of another, by name
+_WORTH = 500  # bytes of a file that is not stored again
 
 
-@dataclass(frozen=True)
-class PolicyFact:
-    """A policy as an entry: key, header, and a function that makes its payload if it has one."""
-
-    key: str
-    header: dict[str, Any]
-    payload: Callable[[], bytes] | None = field(default=None, compare=False)
-
-
-def kept_past(classifier: Any, past_policy: Any) -> bytes | None:
-    """Return f_0 as it is stored with the history; None if none is given."""
-    if past_policy is None:
-        return None
-    if "past_policy" not in inspect.signature(classifier.fit).parameters:
-        raise InputError(
-            f"{type(classifier).__name__} follows no past policy, got {past_policy!r}; leave "
-            f"past_policy out."
-        )
-    if not isinstance(past_policy, BaseEstimator):
-        raise InputError(
-            f"past_policy must be a fitted scikit-learn classifier in a ledger, got "
-            f"{past_policy!r}; fit one to past decisions."
-        )
-    return dumps(PolicyFunction(past_policy, 0))
+def pack_policy(reader: Reader, policy: Policy) -> tuple[dict[str, Any], bytes]:
+    """Return what an entry says of its policy, and its payload: all of it, or what is new."""
+    content = dumps(policy)
+    newest = [next(reader.newest_first(kind), None) for kind in ("round", "batch")]
+    last = max((one for one in newest if one), key=lambda one: one.number, default=None)
+    if last is not None and "policy" in last.says:
+        base = last.says["policy"]["base"] or last.number
+        other = reader.payload(base)
+        new = None if other is None else _without(content, other)
+        if new is not None and len(new) < len(content) / 2:
+            return {"policy": {"base": base}}, new
+    return {"policy": {"base": None}}, content
 
 
-def record_start(writer: Writer, classifier: Any, by: str) -> None:
-    """Store what deciding needs in addition to policies, for classifiers that store policies."""
-    kept = _KEPT.get(type(classifier))
-    if kept is None:
-        return
-    names = {*classifier.get_params(deep=False), *kept}
-    bare = copy.copy(classifier)
-    bare.__dict__ = {name: value for name, value in vars(classifier).items() if name in names}
-    facts = Facts(payload=dumps(bare))
-    writer.append("policy", {"what": START, "round": 0}, facts, by=by, key=START)
+def policy_content(reader: Reader, entry: Entry) -> bytes:
+    """Return the policy of an entry as ``storage.dumps`` wrote it, but for compression."""
+    base = entry.says["policy"]["base"]
+    parts = [reader.payload(number) for number in (entry.number, base) if number is not None]
+    if None in parts:
+        raise LedgerError(f"the policy of entry {entry.number} is missing; verify the ledger.")
+    own, *other = parts
+    return _together(own, other[0]) if other else own  # type: ignore[arg-type, return-value]
 
 
-def record_policy(writer: Writer, classifier: Any, by: str) -> dict[str, Any]:
-    """Store the policy of the last round if it is new; return what its batch records of it."""
-    if type(classifier) not in _KEPT or writer.entry("policy", START) is None:
-        return {}
-    number = 0
-    for policy in policies_of(classifier):
-        entry = writer.entry("policy", policy.key)
-        if entry is None:
-            payload = None if policy.payload is None else policy.payload()
-            header = policy.header | {"round": classifier.rounds_[-1].round}
-            entry = writer.append("policy", header, Facts(payload=payload), by=by, key=policy.key)
-        number = entry.number
-    return {"policy": number} | _logged(classifier)
+def read_policy(reader: Reader, entry: Entry, allowed: Allowed) -> Policy:
+    """Return the policy that an entry stores."""
+    policy: Policy = loads(
+        policy_content(reader, entry),
+        types=allowed.types,
+        trusted=allowed.trusted,
+        name=f"the policy stored in entry {entry.number}",
+        holds=Policy,
+    )
+    return policy
 
 
-def policies_of(classifier: Any) -> list[PolicyFact]:
-    """Return the policy of the last round, after the ladders that it uses."""
-    if type(classifier) is CertifiedClassifier:
-        return _rungs(classifier)
-    deployed = classifier.deployed_
-    if deployed.f.follows:
-        header = {"what": "past", "follows": deployed.f.follows, "take_up": deployed.f.take_up}
-        return [PolicyFact("past", header)]
-    payload = dumps(deployed.f)
-    key = f"learned {sha256(payload).hexdigest()}"
-    return [PolicyFact(key, {"what": "learned"}, lambda: payload)]
+def _without(content: bytes, other: bytes) -> bytes:
+    """Return content without the files that other content has."""
+    files = unzipped(content, "a policy")
+    name_of = {file: name for name, file in unzipped(other, "a policy").items()}
+    shared = {
+        name: name_of[file]
+        for name, file in files.items()
+        if len(file) >= _WORTH and file in name_of
+    }
+    own = {name: file for name, file in files.items() if name not in shared}
+    return _zip({_SHARED: json.dumps(shared).encode(), **own}, zipfile.ZIP_DEFLATED)
+
+
+def _together(content: bytes, other: bytes) -> bytes:
+    """Return the content from which ``_without`` took the files of other content."""
+    files, others = unzipped(content, "a policy"), unzipped(other, "a policy")
+    shared = json.loads(files.pop(_SHARED))
+    return _zip(files | {name: others[of] for name, of in shared.items()}, zipfile.ZIP_STORED)
+
+
+def _zip(files: dict[str, bytes], compression: int) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, file in files.items():
+            undated = zipfile.ZipInfo(name)  # so that the bytes do not depend on the time
+            undated.compress_type = compression
+            archive.writestr(undated, file)
+    return buffer.getvalue()
 
 
 def ladder_keys(classifier: CertifiedClassifier) -> list[str]:
@@ -144,38 +110,6 @@ def ladder_keys(classifier: CertifiedClassifier) -> list[str]:
         f"{z}.{rung.ladder.frozen}.{rung.record.ladder}"
         for z, rung in enumerate(classifier.deployed_)
     ]
-
-
-def _rungs(classifier: CertifiedClassifier) -> list[PolicyFact]:
-    names, deployed = ladder_keys(classifier), classifier.deployed_
-    facts = [
-        PolicyFact(
-            f"ladder {name}",
-            {"what": "ladder", "ladder": name},
-            partial(dumps, rung.ladder.untested()),
-        )
-        for name, rung in zip(names, deployed, strict=True)
-    ]
-    listed = [
-        {"ladder": name, "rung": rung.rung, "scale": rung.scale, "certified": rung.certified}
-        for name, rung in zip(names, deployed, strict=True)
-    ]
-    key = " ".join(
-        f"{one['ladder']}:{one['rung']}:{one['scale']:g}{'+' if one['certified'] else ''}"
-        for one in listed
-    )
-    return [*facts, PolicyFact(f"rungs {key}", {"what": "rungs", "choices": listed})]
-
-
-def _logged(classifier: Any) -> dict[str, Any]:
-    """Return the scale of Algorithm 1's draw, and how many policies of its log were final."""
-    if type(classifier) is CertifiedClassifier:
-        return {}
-    deployed = classifier.deployed_
-    parts = {
-        name: getattr(deployed.policy, name).tolist() for name in ("group_factor", "left", "others")
-    }
-    return {"logged": parts | {"final": deployed.n_final}}
 
 
 def granted_with(classifier: Any) -> dict[str, dict[str, Any]]:

@@ -10,48 +10,41 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, replace
-from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
-import fairchance
 from fairchance.audit.log import DecisionLog
 from fairchance.core.decisions import Decisions
+from fairchance.core.versions import versions
 from fairchance.errors import (
     InputError,
     LearningWarning,
     LedgerError,
     LedgerWarning,
     PausedError,
+    RoundClosedError,
     UnknownIdError,
 )
-from fairchance.frames import as_array, column
+from fairchance.learners.watch import watching_fits
+from fairchance.ledger.answers import Sent, facts_of, new_ids, recorded_batch
 from fairchance.ledger.base import (
-    DecisionRows,
     Entry,
     Facts,
     OutcomeRows,
     OverrideRows,
-    PeopleRows,
     Standing,
     check_about,
     check_program_name,
+    check_text,
 )
 from fairchance.ledger.chain import Checkpoint
 from fairchance.ledger.control import Control, read_ramp
+from fairchance.ledger.creation import first_facts, unfitted_copy
 from fairchance.ledger.database import shown_url
-from fairchance.ledger.decision_log import decision_log_of
-from fairchance.ledger.encoding import (
-    EncodedFeatures,
-    FeatureColumns,
-    Shape,
-    encode_batch_groups,
-    encode_groups,
-)
+from fairchance.ledger.encoding import EncodedFeatures, Shape, encode_batch_groups
 from fairchance.ledger.health import TINY
 from fairchance.ledger.objections import (
     Request,
@@ -74,14 +67,13 @@ from fairchance.ledger.outcomes import (
     read_outcomes,
     unique_outcomes,
 )
-from fairchance.ledger.policies import kept_past, record_certificates, record_policy, record_start
+from fairchance.ledger.policies import pack_policy, record_certificates
 from fairchance.ledger.replay import (
     Allowed,
     State,
-    erased_rows,
     first_difference,
-    fold_of,
     lender_options,
+    recorded_parts,
 )
 from fairchance.ledger.retention import (
     Deadlines,
@@ -90,25 +82,27 @@ from fairchance.ledger.retention import (
     in_utc,
     retention_months,
 )
+from fairchance.ledger.rounds import Desk, RoundRules
 from fairchance.ledger.sql import Reader, SqlLedger, Writer
-from fairchance.ledger.summary import Summary, summary_of
+from fairchance.ledger.summary import Summary
 from fairchance.ledger.verification.walk import Verification, verify
+from fairchance.ledger.view import ProgramView
 from fairchance.methods.certified.classifier import (
     CertifiedClassifier,
     DeployedRung,
     RestartedTests,
     restarts_since,
 )
+from fairchance.methods.policy import Policy
 from fairchance.methods.storage import dumps
-from fairchance.people.columns import as_missing_values
-from fairchance.people.ids import as_ids, check_spelling, seed_of
-from fairchance.people.intake import good_outcome, read_flags, read_persons
-from fairchance.people.likeness import Checks, Unlike
-from fairchance.people.reasons import Reference, reasons_for
+from fairchance.people.likeness import Checks
+from fairchance.people.reasons import reasons_for
 from fairchance.words.batches import unlike_expected_words
 from fairchance.words.rounds import restart_cost
 
 __all__ = ["Program", "ProgramView"]
+
+_TRIES = 10  # times that a decision may find its round closed
 
 
 class Program:
@@ -149,16 +143,13 @@ class Program:
     """
 
     _state: State | None = None
+    _desk: Desk | None = None  # what decides in the open round
+    _rules: RoundRules | Literal[False] | None = False  # of rounds by time; False if not read yet
 
-    def __init__(
-        self, ledger: SqlLedger, name: str, *, by: str, allowed: Allowed, snapshot_every: int
-    ) -> None:
-        if not isinstance(snapshot_every, int) or snapshot_every < 1:
-            raise InputError(f"snapshot_every must be a number of rounds, got {snapshot_every!r}.")
+    def __init__(self, ledger: SqlLedger, name: str, *, by: str, allowed: Allowed) -> None:
         if not isinstance(by, str):
             raise InputError(f"by must be text, got {by!r}; name the person who writes.")
-        self.ledger, self.name, self.by = ledger, name, by
-        self._allowed, self._every = allowed, snapshot_every
+        self.ledger, self.name, self.by, self._allowed = ledger, name, by, allowed
 
     @classmethod
     def create(
@@ -177,7 +168,6 @@ class Program:
         by: str | None = None,
         types: Iterable[type] = (),
         trusted: Iterable[str] = (),
-        snapshot_every: int = 20,
         about: dict[str, Any] | None = None,
         past_policy: Any = None,
     ) -> Program:
@@ -201,9 +191,6 @@ class Program:
         types, trusted
             What the stored classifier may be made of, as for ``load``; this applies to everything
             that this object does, ``summary`` and ``verify`` included.
-        snapshot_every
-            The state is stored after so many rounds, so that opening replays no more than these;
-            older states are dropped.
         about
             Further data to store with the program's settings, as JSON. ``retention_months``, the
             first ``ramp`` and ``not_taken_within`` ("2 rounds" or "30 days", after which nobody can
@@ -214,30 +201,30 @@ class Program:
         check_program_name(name)
         check_about(about)
         retention_months(about or {})  # raises if it is unusable
+        RoundRules.of(about or {})
         Control.of(about or {}, ())
         if "not_taken_within" in (about or {}):
             TakeUpWindow.of(about or {})
-        fresh = _unfitted_copy(classifier)
+        fresh = unfitted_copy(classifier)
         allowed = Allowed(tuple(types), tuple(trusted))
         program = cls(
             SqlLedger(url, make=True),
             name,
             by=_login_name() if by is None else by,
             allowed=allowed,
-            snapshot_every=snapshot_every,
         )
         given = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
         given |= {} if not_taken is None else {"not_taken": not_taken}
         given |= {} if persons is None else {"persons": persons}
-        header, settings, history = _first_facts(fresh, X, y, given, past_policy)
+        header, settings, history = first_facts(fresh, X, y, given, past_policy)
         header["about"] = about or {}
         with program.ledger.creating(name) as writer:
             first = writer.append("program", header, settings, by=program.by)
-            second = writer.append("history", {}, history, by=program.by)
+            header = {"versions": versions()}
+            second = writer.append("history", header, history, by=program.by)
             state = State.first(first, writer.facts(first), allowed)
             state.apply(writer, second)
             program._store_state(writer, state)
-            record_start(writer, state.classifier, program.by)
         program._state = state
         return program
 
@@ -250,14 +237,13 @@ class Program:
         by: str | None = None,
         types: Iterable[type] = (),
         trusted: Iterable[str] = (),
-        snapshot_every: int = 20,
         load: bool = True,
     ) -> Program:
         """Open a program that exists.
 
         Parameters
         ----------
-        url, by, types, trusted, snapshot_every
+        url, by, types, trusted
             As for ``create``.
         name
             Name of the program; None means the only one of the ledger.
@@ -269,7 +255,7 @@ class Program:
         who = _login_name() if by is None else by
         ledger = SqlLedger(url, check=load)
         name = ledger.named(name)
-        program = cls(ledger, name, by=who, allowed=allowed, snapshot_every=snapshot_every)
+        program = cls(ledger, name, by=who, allowed=allowed)
         if load:
             with program.ledger.reading(name) as reader:
                 program._state = program._current(reader)
@@ -480,48 +466,63 @@ class Program:
         _check_name("a batch's name", batch)
         _check_size(X)
         check_about(about)
+        given = {"sensitive_features": sensitive_features, "ids": ids, "incumbent": incumbent}
+        given |= {"barred": barred, "persons": persons}
+        for _ in range(_TRIES):
+            desk = self._desk_now(beside=incumbent is not None)
+            if desk is None:
+                return self._decide_batch(X, given, batch, about, unlike_history=unlike_history)
+            if batch is not None or about:
+                raise InputError(
+                    f"round {desk.policy.round} is open, in which ids name applications; leave out "
+                    f"batch and about."
+                )
+            try:
+                return desk.decide(self.ledger, self.name, X, **given)
+            except RoundClosedError:
+                self._desk = None
+        raise LedgerError("rounds are closed faster than a decision can be made; try again.")
+
+    def _decide_batch(
+        self,
+        X: Any,
+        given: dict[str, Any],
+        batch: str | None,
+        about: dict[str, Any] | None,
+        *,
+        unlike_history: bool,
+    ) -> Decisions:
+        """Decide a batch that is a round by itself."""
         with self._writing() as (writer, state):
             encoded = state.shape.columns.encode(X)
             _check_width(encoded, state.classifier)
-            groups = encode_batch_groups(state.classifier, sensitive_features, len(encoded))
+            groups = given["sensitive_features"]
+            sent = Sent(
+                encoded, encode_batch_groups(state.classifier, groups, len(encoded)), **given
+            )
             known = None if batch is None else writer.entry("batch", batch)
-            by_lender = {"incumbent": incumbent, "barred": barred}
-            same_person = _first_rows(persons, len(encoded))
             if known is not None:
-                decided = _recorded_decisions(
-                    writer, state.shape, known, encoded, groups, ids, by_lender, same_person
-                )
+                decided = recorded_batch(known, writer.facts(known), state.shape, sent)
             else:
                 _check_new_name("a batch's name", batch)
-                options = {
-                    "sensitive_features": sensitive_features,
-                    "ids": _new_ids(ids, len(encoded)),
-                    "unlike_history": unlike_history,
-                    **{name: values for name, values in by_lender.items() if values is not None},
-                    **({} if same_person is None else {"persons": same_person}),
-                }
-                decided = self._decide(writer, state, encoded, groups, options, batch, about)
+                options = {"unlike_history": unlike_history, "ids": new_ids(sent.ids, len(sent))}
+                decided = self._decide(writer, state, sent, options, batch, about)
         return replace(decided, backend=encoded.backend)
 
     def _decide(
         self,
         writer: Writer,
         state: State,
-        encoded: EncodedFeatures,
-        groups: list[str] | None,
+        sent: Sent,
         options: dict[str, Any],
         batch: str | None,
         about: dict[str, Any] | None,
     ) -> Decisions:
-        """Decide a new batch and append it; ``groups`` are the sensitive features as stored."""
+        """Decide a new batch and append it."""
         classifier, control = state.classifier, ProgramView(self, writer).control
-        if control.paused and "incumbent" not in options:
-            raise PausedError(
-                "the program is paused, and the lender's own decisions (incumbent) are not given; "
-                "nothing was decided, give them or resume the program."
-            )
+        _check_not_paused(control, given=sent.incumbent is not None)
         ramp = control.in_force
-        options |= lender_options(None, ramp)
+        options |= sent.options | lender_options(None, ramp)
         strange = [*{*options} - {*inspect.signature(classifier.decide).parameters}]
         if strange:
             raise InputError(
@@ -529,57 +530,273 @@ class Program:
                 f"ramp to 1."
             )
         held_up = _held_up(classifier)  # before the round is decided, as ``decide`` warns
-        decided: Decisions = classifier.decide(encoded.X, **options)
+        decided: Decisions = classifier.decide(sent.encoded.X, **options)
+        stored: dict[str, Any] = {}
+        payload = None
+        if hasattr(classifier, "open_round"):
+            stored, payload = pack_policy(writer, classifier.policy_)
         reasons = reasons_for(
             classifier,
-            encoded.X,
+            sent.encoded.X,
             decided.accepted,
             state.shape.reference,
-            sensitive_features=options["sensitive_features"],
+            sensitive_features=sent.sensitive_features,
         )
-        t = decided.round
+        n_identical = sent.n_identical() if _asks_for_persons(classifier, sent.persons) else 0
         header = {
-            "round": t,
-            "ramp": ramp,
-            "status": decided.status,
-            "certified": decided.certified,
-            "group_mode": decided.group_mode,
-            "rounds": [asdict(record) for record in classifier.rounds_ if record.round == t],
-            "fairchance": fairchance.__version__,
-            "chance": _chances(decided),
-            **record_policy(writer, classifier, self.by),
+            **_header(classifier, decided, held_up, n_identical),
+            **stored,
+            "versions": versions(),
             **({"about": about} if about else {}),
-            **({"unlike": [one.as_dict() for one in decided.unlike]} if decided.unlike else {}),
-            **({"held_up": held_up} if held_up else {}),
-            **_identical(encoded, classifier, options),
         }
-        names = list(map(str, decided.ids.tolist()))
-        facts = Facts(
-            PeopleRows(
-                names,
-                encoded.numbers,
-                encoded.texts,
-                groups,
-                reasons,
-                options["persons"].tolist() if "persons" in options else None,
-            ),
-            DecisionRows(
-                t,
-                decided.accepted,
-                decided.exploit,
-                decided.score.astype(np.float64),
-                decided.propensity,
-                None if decided.threshold is None else decided.threshold.astype(np.float64),
-                fold_of(classifier, decided.ids),
-                decided.incumbent,
-                decided.barred,
-            ),
-        )
-        state.reach(writer.append("batch", header, facts, by=self.by, key=batch))
+        facts = replace(facts_of(sent, decided, reasons), payload=payload)
+        entry = writer.append("batch", header, facts, by=self.by, key=batch)
+        state.reach(entry, len(decided))
         record_certificates(writer, classifier, self.by, after="outcomes")
-        if t % self._every == 0:
-            self._store_state(writer, state)
-        return replace(decided, reasons=state.shape.reasons(reasons))
+        return replace(decided, reasons=state.shape.reasons(reasons), applicants=None)
+
+    # Rounds that stay open
+
+    def open_round(
+        self, expected: int | None = None, *, incumbent: bool = False, request: str | None = None
+    ) -> Policy:
+        """Open a round, in which ``decide`` decides until ``close_round``.
+
+        Applicants then come one at a time or in any pieces, to any number of processes at once.
+        Each is decided on by the policy of the round alone, and its decision is durable before it
+        is answered.
+
+        Parameters
+        ----------
+        expected
+            About how many applicants will come; None means as many as in the last round.
+        incumbent
+            Whether the lender's own decisions will be given.
+        request
+            A name that makes it harmless to repeat the call.
+
+        Returns
+        -------
+        Policy
+            The policy of the round, which ``save`` writes for other machines.
+        """
+        with self._writing() as (writer, state):
+            _check_name("a request's name", request)
+            known = None if request is None else writer.entry("round", request)
+            if known is None:
+                _check_new_name("a request's name", request)
+                self._open(writer, state, expected, incumbent, request)
+        return self.policy()
+
+    def close_round(self, *, batch: str | None = None) -> None:
+        """Close the open round: its decisions become evidence, and outcomes of it are learned.
+
+        Parameters
+        ----------
+        batch
+            A name for the round's batch, which makes it harmless to repeat the call.
+        """
+        with self._writing() as (writer, state):
+            _check_name("a batch's name", batch)
+            if batch is None or writer.entry("batch", batch) is None:
+                _check_new_name("a batch's name", batch)
+                self._close(writer, state, batch)
+        self._desk = None
+
+    def policy(self) -> Policy:
+        """Return the policy of the open round, for example to ``save`` it for another machine."""
+        with self.ledger.reading(self.name) as reader:
+            desk = self._desk_of(reader)
+        if desk is None:
+            raise InputError(f"no round of program {self.name!r} is open; open one first.")
+        return desk.policy
+
+    def import_decisions(
+        self,
+        X: Any,
+        accepted: Any,
+        *,
+        round: int,
+        ids: Any,
+        at: str,
+        where: str,
+        sensitive_features: Any = None,
+        incumbent: Any = None,
+        barred: Any = None,
+        persons: Any = None,
+    ) -> Decisions:
+        """Record decisions that were made by a round's policy while the ledger was out of reach.
+
+        Each must follow from the policy of the round. If the round is closed by now, the decisions
+        stand and are no evidence; if one of them accepted an applicant, the whole round is no
+        evidence any more. Applications that are recorded already are left as they are.
+
+        Parameters
+        ----------
+        X, ids, sensitive_features, incumbent, barred, persons
+            The applicants, as for ``decide``.
+        accepted
+            Whether each was accepted.
+        round
+            The round whose policy decided.
+        at, where
+            When and where the decisions were made, as text that names no applicant.
+
+        Returns
+        -------
+        Decisions
+            The decisions that are recorded now, with receipts.
+
+        Raises
+        ------
+        InputError
+            If a decision does not follow from the policy; then nothing is recorded.
+        """
+        check_text("when and where decisions were made", [at, where])
+        given = {"sensitive_features": sensitive_features, "ids": ids, "incumbent": incumbent}
+        given |= {"barred": barred, "persons": persons}
+        with self._writing() as (writer, state):
+            desk = Desk(writer, self._settings(writer), self._opening(writer, round), self._allowed)
+            sent, batch = desk.read(X, **given)
+            new = desk.unrecorded(writer, sent, batch)
+            facts = desk.decided_elsewhere(sent, batch, accepted, new)
+            if new.size:
+                self._import(writer, state, desk, facts, {"made_at": at, "where": where})
+            return desk.answer(writer, batch)
+
+    def _import(
+        self, writer: Writer, state: State, desk: Desk, facts: Facts, made: dict[str, Any]
+    ) -> None:
+        """Record decisions that were made elsewhere, in their round or after it."""
+        policy, opened = desk.policy, writer.open_round()
+        assert facts.decisions is not None
+        header = made | {
+            "round": policy.round,
+            "ramp": policy.ramp,
+            "status": policy.status,
+            "certified": policy.certified,
+            "group_mode": desk.opened.says["group_mode"],
+            "n": int(facts.decisions.accepted.size),
+            "void": False,
+        }
+        if opened is not None and opened.says["round"] == policy.round:
+            writer.record_in_round(opened, facts)
+            state.reach(writer.append("import", header, Facts(), by=self.by))
+            return
+        if opened is not None:
+            self._close(writer, state)  # only an open round adds applicants meanwhile
+        header["void"] = bool(facts.decisions.accepted.any())
+        if header["void"]:
+            state.classifier.void_round(policy.round)
+        state.reach(writer.append("import", header, facts, by=self.by))
+        record_certificates(writer, state.classifier, self.by, after="import")
+
+    def _opening(self, reader: Reader, round: int) -> Entry:
+        """Return the entry with the policy of a round."""
+        for kind in ("round", "batch"):
+            for entry in reader.newest_first(kind):
+                if entry.says["round"] == round and "policy" in entry.says:
+                    return entry
+                if entry.says["round"] < round:
+                    break
+        raise InputError(f"program {self.name!r} has no policy of round {round!r}.")
+
+    def _desk_of(self, reader: Reader) -> Desk | None:
+        """Return what decides in the open round; None if none is open."""
+        opened = reader.open_round()
+        if opened is None:
+            return None
+        return Desk(reader, self._settings(reader), opened, self._allowed)
+
+    def _desk_now(self, *, beside: bool) -> Desk | None:
+        """Return what decides now; None if each batch is a round.
+
+        In a program with rounds by time or by number, a round that is due is closed first, and the
+        next one is opened; ``beside`` says whether the lender's own decisions are given then.
+        """
+        if self._rules is False:
+            with self.ledger.reading(self.name) as reader:
+                self._rules = RoundRules.of(self._settings(reader).says.get("about", {}))
+        desk: Desk | None = self._desk
+        if desk is None or desk.has_to_look:
+            with self.ledger.reading(self.name) as reader:
+                desk = self._desk_of(reader)
+        if self._rules is not None and (desk is None or desk.is_due(self.ledger.clock())):
+            with self._writing() as (writer, state):
+                desk = self._desk_of(writer)  # another process may have been quicker
+                if desk is not None and desk.is_due(self.ledger.clock()):
+                    self._close(writer, state)
+                    desk = None
+                if desk is None:
+                    self._open(writer, state, None, beside)
+                    desk = self._desk_of(writer)
+        self._desk = desk
+        return desk
+
+    def _open(
+        self,
+        writer: Writer,
+        state: State,
+        expected: int | None,
+        incumbent: bool,
+        request: str | None = None,
+    ) -> None:
+        classifier, control = state.classifier, ProgramView(self, writer).control
+        if not hasattr(classifier, "open_round"):
+            raise InputError(
+                f"a {type(classifier).__name__} opens no rounds; send whole batches to decide."
+            )
+        _check_not_paused(control, given=incumbent)
+        held_up = _held_up(classifier)
+        policy = classifier.open_round(expected, incumbent=incumbent, ramp=control.in_force)
+        about = self._settings(writer).says.get("about", {})
+        rules = RoundRules.of(about)
+        due = None if rules is None else rules.due(self.ledger.clock())
+        policy = replace(policy, expires=None if due is None else due.isoformat())
+        stored, payload = pack_policy(writer, policy)
+        header = {
+            "ramp": policy.ramp,
+            "expected": expected,
+            "incumbent": incumbent,
+            "expires": policy.expires,
+            "status": policy.status,
+            "certified": policy.certified,
+            "group_mode": getattr(classifier, "group_mode", "aware"),
+            "versions": versions(),
+            **stored,
+            **({"held_up": held_up} if held_up else {}),
+        }
+        state.opened = writer.begin_round(
+            policy.round,
+            header,
+            Facts(payload=payload),
+            groups=state.shape.has_groups,
+            by=self.by,
+            key=request,
+        )
+        state.reach(state.opened)
+
+    def _close(self, writer: Writer, state: State, batch: str | None = None) -> None:
+        classifier, opened = state.classifier, writer.hold_round()
+        parts: list[Decisions] = []
+        rows = set[tuple[Any, Any]]()
+        for people, decisions in writer.parts(opened):
+            parts += recorded_parts(classifier.open_policy_, state.shape, people, decisions)
+            if _asks_for_persons(classifier, people.person_keys):
+                rows.update(zip(people.numbers, people.texts, strict=True))
+        try:
+            decided = classifier.close_round(parts)
+        except ValueError as error:
+            raise LedgerError(
+                f"round {opened.says['round']} cannot be closed ({error}); verify the ledger."
+            ) from error
+        n_identical = len(decided) - len(rows) if rows else 0
+        header = _header(classifier, decided, opened.says.get("held_up", []), n_identical)
+        entry = writer.close_round(header | {"versions": versions()}, by=self.by, key=batch)
+        state.reach(entry, len(decided))
+        record_certificates(writer, classifier, self.by, after="outcomes")
+        state.learn_deferred(writer, entry)
+        record_certificates(writer, classifier, self.by, after="outcomes")
 
     # Control
 
@@ -654,6 +871,8 @@ class Program:
                         f"to; nothing was recorded."
                     )
                 state.classifier.hand_over()
+            if what != "handover" and state.opened is not None:
+                self._close(writer, state)  # its policy has the ramp of before
             state.reach(writer.append("control", header, Facts(), by=self.by, key=request))
 
     # Outcomes
@@ -817,7 +1036,6 @@ class Program:
             unlike = compare_outcomes(writer, state.classifier, standing, listed.tolist(), checks)
         for one in () if unlike_expected else unlike.values():
             one.check()
-        ids = state.shape.ids(names)
         lost: tuple[RestartedTests, ...] = ()
         final = outcomes_are_final(state.classifier)
         new = new_outcomes(outcomes, standing, final=final)
@@ -831,10 +1049,14 @@ class Program:
             # The classifier did not accept applicants whom an override accepted.
             learned = rows[~standing.overridden[rows]]
             before = _deployed_rungs(state.classifier)
-            state.learn(entry, ids[learned], listed[learned].tolist())
+            some = [names[row] for row in learned.tolist()]
+            state.learn(writer, entry, standing.persons[learned], some, listed[learned].tolist())
+            began_again = restarts_since(before, _deployed_rungs(state.classifier))
             if kind == "correction":
-                lost = restarts_since(before, _deployed_rungs(state.classifier))
+                lost = began_again
             record_certificates(writer, state.classifier, self.by, after=kind)
+            if began_again and state.opened is not None:
+                self._close(writer, state)  # what it decides by now has no promise
         return lost, [*unlike.values()]
 
     def _check_not_taken(
@@ -925,9 +1147,9 @@ class Program:
                 "override", header, Facts(overrides=rows), by=self.by, key=request
             )
             # Applicants whom an undo rejects again were never accepted by the classifier.
-            ordered = state.shape.ids(names)[np.argsort(standing.persons)]
-            rejected = ordered if accepted is False else ordered[:0]
-            state.learn(entry, rejected, ["withdrawn"] * rejected.size)
+            rejected = names if accepted is False else []
+            persons = standing.persons[: len(rejected)]
+            state.learn(writer, entry, persons, rejected, ["withdrawn"] * len(rejected))
             record_certificates(writer, state.classifier, self.by, after="override")
 
     # Retention
@@ -1054,6 +1276,8 @@ class Program:
             )
         months = retention_months(self._settings(writer).says.get("about", {}))
         now, persons = writer.believed(self.ledger.clock()), writer.standing(names).persons
+        if state.opened is not None and (persons >= state.opened.people_range.start).any():
+            self._close(writer, state)  # which counts what they contribute
         objections = to_erasure(writer, persons, months=months, now=now, early=early)
         check_objections(names, objections, "nothing was erased")
         until = Deadlines.of(writer, months).of_people(persons)
@@ -1063,7 +1287,7 @@ class Program:
         state.reach(writer.append("erasure", header, facts, by=self.by, key=request))
         state.classifier.forget(state.shape.ids(names))
         record_certificates(writer, state.classifier, self.by, after="erasure")
-        self._store_state(writer, state)
+        state.is_due = True  # earlier states have no content any more
 
     # Requests
 
@@ -1087,40 +1311,54 @@ class Program:
 
     def snapshot(self) -> None:
         """Store the state, so that opening the program need not replay earlier entries."""
-        with self._writing() as (writer, state):
-            self._store_state(writer, state)
+        with self._writing() as (_, state):
+            state.is_due = True
 
     def _store_state(self, writer: Writer, state: State) -> None:
         """Append the state, from which a later process can continue."""
         facts = Facts(payload=dumps(state.classifier))
-        state.reach(writer.append("snapshot", {"after": state.applied}, facts, by=self.by))
+        header = {"after": state.applied, "versions": versions()}
+        state.stored(writer.append("snapshot", header, facts, by=self.by))
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Writer, State]]:
-        """Write, with the current state; it is kept in memory only if everything is durable."""
+        """Write, with the current state; it is kept in memory only if everything is durable.
+
+        The state is stored in the same transaction if a model was fitted: nobody can fit the same
+        one again, so an entry that depends on it must not be durable without it.
+        """
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
-            yield writer, state
+            with watching_fits() as fits:
+                yield writer, state
+            if state.is_due or fits.n:
+                self._store_state(writer, state)
         self._state = state
 
     def _current(self, reader: Reader) -> State:
         """Return the state after the last entry, and keep none: the caller may fail."""
         state: State | None = vars(self).pop("_state", None)  # in one step: no two threads get it
         later = None if state is None else state.missed(reader)
-        if state is None or later is None or any(entry.kind == "erasure" for entry in later):
-            state = self._stored(reader)  # erased applicants do not stay in memory
+        if state is None or later is None or any(entry.kind == "snapshot" for entry in later):
+            # Another process fitted a model, or erased applicants, who must not stay in memory.
+            state = self._stored(reader)
             later = list(reader.entries(state.applied))
         for entry in later:
-            decided = state.apply(reader, entry)
-            if decided is not None:
-                recorded = reader.facts(entry).decisions
-                fold = fold_of(state.classifier, decided.ids)
-                if recorded is None or first_difference(recorded, decided, fold=fold) is not None:
+            with watching_fits(refuse=self._would_learn(entry)):
+                parts = state.apply(reader, entry)
+            for recorded, decided in parts:
+                if first_difference(recorded, decided) is not None:
                     raise LedgerError(
                         f"round {decided.round} of program {self.name!r} differs from the record "
                         f"when it is decided again; does the learner have a fixed random_state?"
                     )
         return state
+
+    def _would_learn(self, entry: Entry) -> LedgerError:
+        return LedgerError(
+            f"entry {entry.number} ({entry.kind}) of program {self.name!r} fitted a model, and no "
+            f"later state is stored, so the program cannot go on; verify the ledger."
+        )
 
     def _stored(self, reader: Reader) -> State:
         """Return the newest stored state, or the one before the history."""
@@ -1129,7 +1367,7 @@ class Program:
             facts = reader.facts(entry)
             if facts.payload is not None:  # states before an erasure are deleted
                 shape = Shape.read(settings.says)
-                return State.from_snapshot(entry, facts, shape, self._allowed)
+                return State.from_snapshot(reader, entry, facts, shape, self._allowed)
         return State.first(settings, reader.facts(settings), self._allowed)
 
     def _settings(self, reader: Reader) -> Entry:
@@ -1138,206 +1376,6 @@ class Program:
         if settings is None:
             raise LedgerError(f"the program {self.name!r} has no entries; verify the ledger.")
         return settings
-
-
-class ProgramView:
-    """A program at one moment: everything comes from the same read transaction.
-
-    ``Program.reading`` makes it; it is valid inside that ``with`` block. Nothing is read before it
-    is asked for, and what was read once is kept.
-    """
-
-    def __init__(self, program: Program, reader: Reader) -> None:
-        self.program, self.reader = program, reader
-
-    @cached_property
-    def settings(self) -> Entry:
-        """The program's first entry."""
-        return self.program._settings(self.reader)
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """Data that ``Program.create`` stored with the settings."""
-        about: dict[str, Any] = self.settings.says.get("about", {})
-        return about
-
-    @cached_property
-    def shape(self) -> Shape:
-        """The columns, groups, ids and outcome labels of the program."""
-        return Shape.read(self.settings.says)
-
-    @cached_property
-    def control(self) -> Control:
-        """The ramp in force, and whether the program is paused."""
-        return Control.of(self.about, self.reader.entries(kind="control"))
-
-    @cached_property
-    def _state(self) -> State:
-        return self.program._current(self.reader)
-
-    @property
-    def classifier(self) -> Any:
-        """The classifier itself, not a copy: do not change it.
-
-        Later calls of the program go on with this object, so copy what must outlive the block.
-        """
-        return self._state.classifier
-
-    def standing(self, ids: Any) -> Standing:
-        """Return what is decided and known about applicants, as ``Program.standing`` does."""
-        return self.reader.standing(self.shape.read_names(ids))
-
-    def reasons(self, ids: Any) -> dict[Any, list[tuple[str, float]]]:
-        """Return why the program rejected applicants, as ``Program.reasons`` does."""
-        names = self.shape.read_ids(ids)
-        persons = self.reader.standing(names).persons
-        check_objections(names, to_hold(persons), "no reasons were read")
-        recorded = self._recorded_reasons(persons)
-        pairs = zip(names, recorded, strict=True)
-        without = [name for name, reasons in pairs if reasons is None]
-        if without:
-            raise InputError(
-                f"{len(without)} of {len(names)} ids have no reasons on record, first "
-                f"{without[0]!r}; only applicants whom the program rejected have some."
-            )
-        reasons = self.shape.reasons(recorded)
-        assert reasons is not None
-        listed = [reason or [] for reason in reasons]
-        return dict(zip(self.shape.ids(names).tolist(), listed, strict=True))
-
-    def _recorded_reasons(self, persons: NDArray[np.int64]) -> list[bytes | None]:
-        """Return the stored reasons of applicants; None for those without."""
-        recorded: list[bytes | None] = [None] * persons.size
-        for entry in self.reader.entries(kind="batch"):
-            rows = entry.people_range
-            inside = np.flatnonzero((persons >= rows.start) & (persons < rows.stop))
-            people = self.reader.facts(entry).people if inside.size else None
-            if people is not None and people.reasons is not None:
-                assert people.persons is not None
-                places = np.searchsorted(people.persons, persons[inside])
-                for at, place in zip(inside.tolist(), places.tolist(), strict=True):
-                    recorded[at] = people.reasons[place]
-        return recorded
-
-    def summary(self, *, groups: bool = True, money: bool = True) -> Summary:
-        """Return rounds, outcomes, mistakes and changes, as ``Program.summary`` does."""
-        return summary_of(
-            self.reader,
-            self.program.name,
-            now=self.program.ledger.clock(),
-            groups=groups,
-            money=money,
-            types=self.program._allowed.types,
-            trusted=self.program._allowed.trusted,
-        )
-
-    def decision_log(
-        self, *, history: bool = False, mixture: bool = False, groups: bool = True
-    ) -> DecisionLog:
-        """Return all decisions with their probabilities, as ``Program.decision_log`` does."""
-        mean = getattr(self.classifier, "mean_acceptance", None) if mixture else None
-        if mixture and (history or mean is None):
-            whose = "the history" if history else f"a {type(self.classifier).__name__}"
-            raise InputError(
-                f"{{option}} needs stored policies, and {whose} has none; leave it out.",
-                option="mixture",
-            )
-        return decision_log_of(
-            self.reader, self.settings, history=history, groups=groups, mean_acceptance=mean
-        )
-
-
-def _unfitted_copy(classifier: Any) -> Any:
-    """Return an unfitted classifier with the same settings, if its decisions can be replayed."""
-    seed = getattr(classifier, "random_state", None)
-    if seed is None:
-        return clone(classifier).set_params(random_state=seed_of(None))
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
-        raise InputError(
-            f"random_state must be None or a whole number in a ledger, got {seed!r}; leave it out."
-        )
-    return clone(classifier)
-
-
-def _first_facts(
-    classifier: Any, X: Any, y: Any, given: dict[str, Any], past_policy: Any
-) -> tuple[dict[str, Any], Facts, Facts]:
-    """Return header and facts of the settings, and the facts of the history.
-
-    The classifier is fitted here to see that it can learn from the history; ``given`` holds
-    ``accepted``, ``sensitive_features``, ``ids`` and maybe ``not_taken`` and ``persons``, as for
-    ``fit``.
-    """
-    settings, columns = dumps(classifier), FeatureColumns.of(X)
-    encoded = columns.encode(X)
-    n, groups = len(encoded), given["sensitive_features"]
-    new_ids = _new_ids(given["ids"], n)
-    ids = np.arange(n) if new_ids is None else new_ids
-    mode = getattr(classifier, "group_mode", "aware")
-    names, values = None, None
-    if groups is not None:
-        names, values = encode_groups(groups, n, not_stated=mode != "aware")
-    past = kept_past(classifier, past_policy)
-    known = {} if past_policy is None else {"past_policy": past_policy}
-    same_person = _first_rows(given.get("persons"), n)
-    if same_person is not None:
-        given = given | {"persons": same_person}
-        if "persons" not in inspect.signature(classifier.fit).parameters:
-            raise InputError(f"a {type(classifier).__name__} takes no persons; leave them out.")
-    classifier.fit(encoded.X, y, **given, **known)
-    accepted, outcomes, good, bad = _past_outcomes(classifier, y, given, n)
-    header = {
-        "classifier": type(classifier).__name__,
-        "settings": {key: repr(value) for key, value in classifier.get_params(deep=False).items()},
-        "group_mode": mode,
-        "columns": asdict(columns),
-        "group_names": names,
-        "has_groups": values is not None,
-        "id_kind": ids.dtype.kind,
-        "good": good,
-        "bad": bad,
-        "reference": Reference.of(
-            encoded.X,
-            accepted,
-            names or (getattr(groups, "name", None),),
-            most_frequent=getattr(classifier, "reads_cells", False),
-            missing_values=as_missing_values(getattr(classifier, "missing_values", None)),
-        ).as_dict(),
-        "fairchance": fairchance.__version__,
-    }
-    applications = list(map(str, ids.tolist()))
-    keys = None if same_person is None else same_person.tolist()
-    people = PeopleRows(applications, encoded.numbers, encoded.texts, values, person_keys=keys)
-    unknown = np.full(n, np.nan)
-    decisions = DecisionRows(0, accepted, accepted, unknown, unknown)
-    return header, Facts(payload=settings), Facts(people, decisions, outcomes, payload=past)
-
-
-def _past_outcomes(
-    fitted: Any, y: Any, given: dict[str, Any], n: int
-) -> tuple[NDArray[np.bool_], OutcomeRows | None, Any, Any]:
-    """Return who was accepted in a history, the outcomes, and the labels of good and bad."""
-    labels = fitted.classes_.tolist()
-    if len(labels) != 2:
-        raise InputError(f"a ledger needs two outcomes, got {labels}; merge some.")
-    decisions = list(getattr(fitted, "decisions_", ()))
-    if len(decisions) > 2:
-        raise InputError(
-            f"a ledger needs two decisions, got {', '.join(map(str, decisions))}; leave out some."
-        )
-    fitted._intake.check_good()
-    good = good_outcome(labels, fitted.pos_label)
-    bad = next(label for label in labels if label != good)
-    accepted = np.ones(n, np.bool_)
-    if given["accepted"] is not None:
-        accepted = column(given["accepted"], n, "accepted").astype(np.bool_)
-    rows = np.flatnonzero(accepted)
-    if not rows.size:
-        return accepted, None, good, bad
-    states = np.where(as_array(y).reshape(n)[rows] == good, "good", "bad").astype(np.object_)
-    if "not_taken" in given:
-        states[column(given["not_taken"], n, "not_taken").astype(np.bool_)[rows]] = "not_taken"
-    return accepted, OutcomeRows(rows, states.tolist()), good, bad
 
 
 def _login_name() -> str:
@@ -1360,6 +1398,45 @@ def _held_up(classifier: Any) -> list[dict[str, Any]]:
     """Return the certificates whose tests are held up, and by which round."""
     awaited = classifier.awaited_ if isinstance(classifier, CertifiedClassifier) else ()
     return [{"group": one.group, "round": one.round} for one in awaited if one.held_up]
+
+
+def _header(
+    classifier: Any, decided: Decisions, held_up: list[dict[str, Any]], n_identical: int
+) -> dict[str, Any]:
+    """Return what a batch says of its round."""
+    t = decided.round
+    return {
+        "round": t,
+        "ramp": decided.ramp,
+        "status": decided.status,
+        "certified": decided.certified,
+        "group_mode": decided.group_mode,
+        "rounds": [asdict(record) for record in classifier.rounds_ if record.round == t],
+        "chance": _chances(decided),
+        **({"unlike": [one.as_dict() for one in decided.unlike]} if decided.unlike else {}),
+        **({"held_up": held_up} if held_up else {}),
+        **({"identical": n_identical} if n_identical else {}),
+    }
+
+
+def _chances(decided: Decisions) -> dict[str, Any]:
+    """Return the smallest chance of applicants who could be explored, and how many were tiny."""
+    chances = decided.propensity[~decided.exploit & (decided.propensity > 0)]
+    least = float(chances.min()) if chances.size else float("nan")
+    return {"least": least, "n_hardly": int((chances < TINY).sum())}
+
+
+def _asks_for_persons(classifier: Any, persons: Any) -> bool:
+    """Return whether persons are not known and could explain applicants who look alike."""
+    return persons is None and isinstance(classifier, CertifiedClassifier)
+
+
+def _check_not_paused(control: Control, *, given: bool) -> None:
+    if control.paused and not given:
+        raise PausedError(
+            "the program is paused, and the lender's own decisions (incumbent) are not given; "
+            "nothing was decided, give them or resume the program."
+        )
 
 
 def _check_name(what: str, name: Any) -> None:
@@ -1387,135 +1464,3 @@ def _check_new_name(what: str, name: str | None) -> None:
     """Raise if a new entry has a name that an unnamed entry may have."""
     if name is not None and re.fullmatch(r"#\d+", name):
         raise InputError(f"{what} must not be # and a number, got {name!r}; take another.")
-
-
-def _new_ids(ids: Any, n: int) -> NDArray[Any] | None:
-    """Return the ids of new applicants; None if the program is to number them."""
-    if ids is None:
-        return None
-    names = as_ids(ids, n)
-    check_spelling(names)
-    return names
-
-
-def _identical(
-    encoded: EncodedFeatures, classifier: Any, options: dict[str, Any]
-) -> dict[str, int]:
-    """Return how many applicants repeat the features of another, if persons could explain it."""
-    if "persons" in options or not isinstance(classifier, CertifiedClassifier):
-        return {}
-    n = len(encoded) - len({*zip(encoded.numbers, encoded.texts, strict=True)})
-    return {"identical": n} if n else {}
-
-
-def _chances(decided: Decisions) -> dict[str, Any]:
-    """Return the smallest chance of applicants who could be explored, and how many were tiny."""
-    chances = decided.propensity[~decided.exploit & (decided.propensity > 0)]
-    least = float(chances.min()) if chances.size else float("nan")
-    return {"least": least, "n_hardly": int((chances < TINY).sum())}
-
-
-def _recorded_decisions(
-    reader: Reader,
-    shape: Shape,
-    entry: Entry,
-    encoded: EncodedFeatures,
-    groups: list[str] | None,
-    ids: Any,
-    by_lender: dict[str, Any],
-    same_person: NDArray[np.intp] | None,
-) -> Decisions:
-    """Return the decisions of a recorded batch if it has the content that was sent."""
-    facts = reader.facts(entry)
-    people, decisions = facts.people, facts.decisions
-    assert people is not None
-    assert decisions is not None
-    rows = _check_same_batch(entry, people, encoded, groups, ids)
-    for name, given in by_lender.items():
-        recorded = getattr(decisions, name)
-        sent = None if given is None else read_flags(given, len(rows), name)
-        if (recorded is None) != (sent is None) or (
-            sent is not None and not np.array_equal(recorded[rows], sent)
-        ):
-            raise _recorded_with_other(entry, name)
-    stored = None if people.person_keys is None else np.array(people.person_keys)[rows]
-    sent_again = _first_rows(stored, len(rows))
-    if sent_again is None or same_person is None:
-        differs = sent_again is not same_person
-    else:
-        differs = not np.array_equal(sent_again, same_person)
-    if differs:
-        raise _recorded_with_other(entry, "persons")
-    reasons = None if people.reasons is None else [people.reasons[row] for row in rows]
-    return Decisions(
-        shape.ids(people.applications)[rows],
-        decisions.accepted[rows],
-        decisions.exploit[rows],
-        decisions.score[rows],
-        decisions.propensity[rows],
-        decisions.round,
-        certified=entry.says["certified"],
-        group_mode=entry.says["group_mode"],
-        threshold=None if decisions.threshold is None else decisions.threshold[rows],
-        reasons=shape.reasons(reasons),
-        unlike=tuple(Unlike(**row) for row in entry.says.get("unlike", ())),
-        incumbent=None if decisions.incumbent is None else decisions.incumbent[rows],
-        barred=None if decisions.barred is None else decisions.barred[rows],
-        ramp=entry.says["ramp"],
-        status=entry.says["status"],
-    )
-
-
-def _recorded_with_other(entry: Entry, name: str) -> InputError:
-    return InputError(
-        f"batch {entry.key!r} is recorded with another {name}; send it as recorded, or take "
-        f"another name.",
-        option="batch",
-    )
-
-
-def _first_rows(persons: Any, n: int) -> NDArray[np.intp] | None:
-    """Return the row of each person's first application; None if persons are not known.
-
-    >>> _first_rows(["Ada", "Bob", "Ada"], 3).tolist()
-    [0, 1, 0]
-    """
-    if persons is None:
-        return None
-    _, first, number = np.unique(read_persons(persons, n), return_index=True, return_inverse=True)
-    return np.asarray(first[number])
-
-
-def _check_same_batch(
-    entry: Entry, people: PeopleRows, encoded: EncodedFeatures, groups: list[str] | None, ids: Any
-) -> list[int]:
-    """Return the recorded row of each applicant that was sent, in any order if they have ids.
-
-    Raises unless the batch is the recorded one, and nothing of it was erased.
-    """
-    erased = erased_rows(people)
-    rows = list(range(len(encoded)))
-    if ids is not None:
-        # Erased applicants have no id, so their rows stand for ids that are unknown now.
-        row_of = {name: row for row, name in enumerate(people.applications) if name is not None}
-        gone = iter(np.flatnonzero(erased).tolist())
-        sent = map(str, as_ids(ids, len(encoded)).tolist())
-        rows = [row_of[name] if name in row_of else next(gone, -1) for name in sent]
-    none: Sequence[Any] = [None] * max(len(people), len(rows))
-    stored = [*zip(people.numbers, people.texts, people.groups or none[: len(people)], strict=True)]
-    given = zip(encoded.numbers, encoded.texts, groups or none[: len(rows)], strict=True)
-    if sorted(rows) != list(range(len(people))) or any(
-        new != stored[row] and not erased[row] for row, new in zip(rows, given, strict=True)
-    ):
-        raise InputError(
-            f"batch {entry.key!r} is recorded with other applicants ({len(people)}); send it as "
-            f"recorded, or take another name.",
-            option="batch",
-        )
-    if erased.any():
-        raise InputError(
-            f"batch {entry.key!r} has {erased.sum()} erased applicants and cannot be answered "
-            f"again; export its decisions, and send others under another name.",
-            option="batch",
-        )
-    return rows

@@ -112,7 +112,6 @@ people = sa.Table(
     sa.Column("score", sa.Double),
     sa.Column("propensity", sa.Double),
     sa.Column("threshold", sa.Double),
-    sa.Column("fold", sa.Integer),
     sa.Column("incumbent", sa.Boolean),
     sa.Column("barred", sa.Boolean),
     sa.ForeignKeyConstraint(["program"], ["programs.program"]),

@@ -10,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any
 
 import numpy as np
@@ -411,15 +411,20 @@ class Reader:
                 return
 
     def kept_states(self) -> set[int]:
-        """Return the states whose content is kept: the last two, and the first after an erasure.
+        """Return the states whose content is kept: the last two, and one to learn again from.
 
-        Learning again begins with the history, and after an erasure with the first state that lacks
-        the erased applicants. States before the last erasure have no content.
+        Learning again begins with the history; after an erasure with the first state that lacks
+        the erased applicants, and after a change of the packages' versions with the first state
+        since. States before the last erasure have no content.
         """
         erasure = next(self.newest_first("erasure"), None)
-        since = 0 if erasure is None else erasure.number
-        states = [entry.number for entry in self.entries(since, kind="snapshot")]
-        return {*states[-2:], *(states[:1] if erasure else ())}
+        states = [*self.entries(0 if erasure is None else erasure.number, kind="snapshot")]
+        if not states:
+            return set()
+        made_by = [entry.says.get("versions") for entry in reversed(states)]
+        n_since = sum(1 for _ in takewhile(lambda one: one == made_by[0], made_by))
+        first = states[-n_since:][:1] if erasure or n_since < len(states) else []
+        return {entry.number for entry in (*states[-2:], *first)}
 
     def people_end(self) -> int:
         """Return the number after that of the last applicant, of an open round too."""
@@ -482,6 +487,19 @@ class Reader:
         stored = self._select(columns.content, columns.digest)
         row = self._connection.execute(stored.where(columns.entry == entry.number)).first()
         return (None, None) if row is None else (row.content, row.digest)
+
+    def payload(self, number: int) -> bytes | None:
+        """Return the payload of an entry by its number; None if it has none."""
+        columns = schema.payloads.c
+        stored = self._select(columns.content).where(columns.entry == number)
+        content: bytes | None = self._connection.execute(stored).scalar()
+        return content
+
+    def n_since(self, person: int) -> int:
+        """Return how many applicants have this number or a larger one."""
+        rows = self._select(schema.people.c.person).where(schema.people.c.person >= person)
+        counted = sa.select(sa.func.count()).select_from(rows.subquery())
+        return int(self._connection.execute(counted).scalar_one())
 
     def persons(self, rows: range) -> Ints:
         """Return the numbers of applicants in a range."""
@@ -1236,7 +1254,6 @@ def _people_to_store(first: int, facts: Facts) -> tuple[dict[str, Any], dict[str
         "score": _nan_as_none(decided.score),
         "propensity": _nan_as_none(decided.propensity),
         "threshold": nothing if decided.threshold is None else _nan_as_none(decided.threshold),
-        "fold": nothing if decided.fold is None else decided.fold.tolist(),
         "incumbent": nothing if decided.incumbent is None else decided.incumbent.tolist(),
         "barred": nothing if decided.barred is None else decided.barred.tolist(),
     }
@@ -1275,7 +1292,6 @@ def _decisions(people: Mapping[str, Sequence[Any]]) -> DecisionRows:
         _none_as_nan(people["score"]),
         _none_as_nan(people["propensity"]),
         None if np.isnan(threshold).all() else threshold,
-        _numbers_or_none(people["fold"]),
         _flags_or_none(people["incumbent"]),
         _flags_or_none(people["barred"]),
     )
@@ -1343,19 +1359,6 @@ def _none_as_nan(values: Sequence[float | None]) -> Floats:
     if np.isnan(numbers).sum() > values.count(None):
         raise ValueError("a number is NaN")
     return numbers
-
-
-def _numbers_or_none(values: Sequence[int | None]) -> Ints | None:
-    """Return whole numbers; None if there are none."""
-    return None if set(values) == {None} else _none_as_other(values)
-
-
-def _none_as_other(values: Sequence[int | None]) -> Ints:
-    """Return whole numbers, with −1 for None; other types raise ValueError."""
-    strange = {*map(type, values)} - {int, type(None)}
-    if strange:
-        raise ValueError(f"a whole number is of type {strange.pop().__name__}")
-    return np.array([-1 if value is None else value for value in values], np.int64)
 
 
 def _flags(values: Sequence[Any]) -> Bools:

@@ -35,7 +35,15 @@ from fairchance.notebook import Displayed
 from fairchance.people.reasons import ITEM, decode
 
 __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
-__all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary", "Unplaced"]
+__all__ += [
+    "NAMED",
+    "OpenRound",
+    "ReasonCount",
+    "Rejections",
+    "RoundSummary",
+    "Summary",
+    "Unplaced",
+]
 __all__ += ["count_reasons", "far_fewer", "read_details", "summarise", "summary_of"]
 
 _CHANGES = ("correction", "override", "hold", "erasure", "certificate", "control")
@@ -298,6 +306,32 @@ class RoundSummary:
 
 
 @dataclass(frozen=True)
+class OpenRound:
+    """The round that is open; nothing else in a summary counts its applicants.
+
+    Attributes
+    ----------
+    round, entry, at, expires
+        Number, the entry that opened it, when, and when it is due; None if no time is set.
+    ramp, status, certified
+        As in ``RoundSummary``.
+    n_people, n_accepted, n_explored
+        The number of applicants so far, and how many of them the program accepted and explored.
+    """
+
+    round: int
+    entry: int
+    at: str
+    expires: str | None
+    ramp: float
+    status: str
+    certified: bool
+    n_people: int
+    n_accepted: int
+    n_explored: int
+
+
+@dataclass(frozen=True)
 class Unplaced:
     """Erased applicants, who may be of any group: they widen the intervals of each."""
 
@@ -426,6 +460,8 @@ class Summary(Displayed):
         The ramp in force, and whether the program is paused.
     money
         What it earned against today's policy; None without a utility, or if it was not asked for.
+    open_round
+        The round that is open; None if none is.
     """
 
     program: str
@@ -451,6 +487,7 @@ class Summary(Displayed):
     unlike_outcomes: dict[int, dict[str, Any]]
     control: Control
     money: Money | None
+    open_round: OpenRound | None = None
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all rounds, such as ``"n_explored"``."""
@@ -644,7 +681,11 @@ def summary_of(
 ) -> Summary:
     """Summarise a program that is being read; ``now`` is the current time, in UTC."""
     settings = next(reader.entries(kind="program"))
-    counts = _Counts(reader.head_counts(groups=groups))
+    counts, open_round = _Counts(reader.head_counts(groups=groups)), None
+    opened = reader.open_round()
+    if opened is not None:
+        open_round = _open_round(opened, counts.of_round(opened.says["round"]))
+        counts = counts.before_round(opened.says["round"])
     promise = _promise(reader, settings, types, trusted)
     decided = counts.round > 0
     about = settings.says.get("about", {})
@@ -678,6 +719,7 @@ def summary_of(
         unlike_outcomes={},
         control=Control.of(about, reader.entries(kind="control")),
         money=None,
+        open_round=open_round,
     )
     past = summary.n_history, summary.history
     since = summary.rounds[-_RECENT:][0].entry if summary.rounds else 0
@@ -800,6 +842,11 @@ class _Counts:
         first, end = np.searchsorted(self.round, [number, number + 1])
         return _Counts(HeadCounts(*(column[first:end] for column in vars(self._all).values())))
 
+    def before_round(self, number: int) -> _Counts:
+        """Return the counts of the rounds before one."""
+        end = np.searchsorted(self.round, number)
+        return _Counts(HeadCounts(*(column[:end] for column in vars(self._all).values())))
+
     def sum(self, which: Bools) -> int:
         """Return the number of applicants in some rows."""
         return int(self._n[which].sum())
@@ -898,6 +945,22 @@ def _round(
         awaited_by_group=counts.awaited_by_group() if tested else {},
         held_up=tuple(says.get("held_up", ())),
         n_identical=says.get("identical", 0),
+    )
+
+
+def _open_round(opened: Entry, counts: _Counts) -> OpenRound:
+    says = opened.says
+    return OpenRound(
+        round=says["round"],
+        entry=opened.number,
+        at=opened.at,
+        expires=says["expires"],
+        ramp=float(says["ramp"]),
+        status=says["status"],
+        certified=says["certified"],
+        n_people=counts.sum(counts.round > 0),
+        n_accepted=counts.sum(counts.accepted),
+        n_explored=counts.sum(counts.accepted & ~counts.exploit),
     )
 
 

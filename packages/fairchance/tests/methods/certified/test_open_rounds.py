@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fairchance import CertifiedClassifier
 from fairchance.errors import InputError, LearningWarning
-from fairchance.ledger.verification.repeat import first_other_content
+from fairchance.ledger.verification.compare import first_other_content
 from fairchance.methods.certified.policy import CertifiedPolicy
 from fairchance.methods.storage import dumps, loads
 from fairchance.people.ids import id_bits

@@ -27,7 +27,7 @@ from fairchance.errors import InputError
 from fairchance.words import counted
 
 if TYPE_CHECKING:
-    from fairchance.ledger.verification.proofs import GroupTrial
+    from fairchance.ledger.verification.proofs import GroupTrial, OtherVersions
     from fairchance.ledger.verification.walk import Verification
 
 __all__ = ["as_data", "in_words", "verify"]
@@ -99,6 +99,7 @@ def as_data(result: Verification) -> dict[str, Any]:
         "not_repeated": result.n_not_repeated,
         "learned_again": result.n_learned_again,
         "not_learned_from": result.not_learned_from,
+        "skipped": [asdict(one) for one in result.skipped],
         "groups": asdict(result.groups),
         "not_checked": result.not_checked,
     }
@@ -117,11 +118,29 @@ def in_words(result: Verification) -> list[str]:
     again = f"{counted(result.n_decisions, 'decision')} made again{erased}{policies}"
     up_to = "" if result.ok else "Up to there "
     lines.append(f"{up_to}{counted(result.n_entries, 'entry', 'entries')} checked, {again}")
+    lines += map(_skipped_message, result.skipped)
     if result.ok:
         lines.append(_groups_message(result.groups))
         if result.not_checked is not None:
             lines.append(f"Not checked: {result.not_checked}")
     return [*lines, f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT]
+
+
+def _skipped_message(skipped: OtherVersions) -> str:
+    """Say what was not learned again, and which other versions learned it.
+
+    Examples
+    --------
+    >>> from fairchance.ledger.verification.proofs import OtherVersions
+    >>> _skipped_message(OtherVersions({"numpy": "1.0"}, 1200))
+    'Not learned again: 1,200 decisions, made with other versions (numpy 1.0)'
+    """
+    from fairchance.core.versions import versions  # noqa: PLC0415 - slow to import
+
+    now = versions()
+    others = [f"{name} {was}" for name, was in skipped.versions.items() if now.get(name) != was]
+    made = counted(skipped.n_decisions, "decision")
+    return f"Not learned again: {made}, made with other versions ({', '.join(others)})"
 
 
 def _groups_message(groups: GroupTrial) -> str:

@@ -12,39 +12,42 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.core.decisions import Decisions
+from fairchance.core.decisions import Decisions, Round
+from fairchance.core.versions import versions
 from fairchance.errors import LearningWarning
-from fairchance.frames import take
 from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows
 from fairchance.ledger.encoding import Shape
-from fairchance.ledger.policies import EVIDENCE, PolicyFact, granted_with, policies_of
+from fairchance.ledger.policies import EVIDENCE, granted_with, policy_content, read_policy
 from fairchance.ledger.records import AnyRound, read_rounds
 from fairchance.ledger.replay import (
     CLOSE,
     Allowed,
     State,
+    as_decisions,
     erased_rows,
     first_difference,
-    fold_of,
     lender_options,
+    recorded_parts,
+    rows_of,
 )
 from fairchance.ledger.sql import Reader
-from fairchance.ledger.verification.repeat import (
-    StoredPolicies,
+from fairchance.ledger.verification.compare import (
     first_other_content,
     first_other_value,
     json_values,
 )
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.methods.estimator import uses_of_groups
+from fairchance.methods.policy import Policy
 from fairchance.methods.storage import dumps
 from fairchance.people.reasons import first_misfit
 
-__all__ = ["ByLearning", "ByPolicies", "GroupTrial", "MismatchError", "Proof", "describe"]
+__all__ = ["ByLearning", "ByPolicies", "GroupTrial", "MismatchError", "OpenRoundTrial"]
+__all__ += ["OtherVersions", "Proof", "describe"]
 
 Bools = NDArray[np.bool_]
 _SAME_MODEL = 1e-9  # one stored model: only the order of sums may differ between machines
-_DIFFERS = "differs from the record"
+_DIFFERS, _DIFFER = "differs from the record", "differ from the record"
 _BY_GROUP = "depends on groups, which may not decide"
 
 
@@ -74,12 +77,41 @@ class GroupTrial:
     uses: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class OtherVersions:
+    """Decisions that were not learned again, because other versions of packages learned them.
+
+    Attributes
+    ----------
+    versions
+        The recorded versions, by package.
+    n_decisions
+        The number of decisions, including later ones up to the next stored state.
+    """
+
+    versions: dict[str, str]
+    n_decisions: int
+
+
+@dataclass(frozen=True)
+class OpenRoundTrial:
+    """The round that is open: its number, and how many of its decisions were made again.
+
+    Whether the record is complete can be checked once the round is closed.
+    """
+
+    round: int
+    n_decisions: int
+
+
 class Proof(ABC):
     """Goes over a program's entries in their order, and raises at the first mismatch."""
 
     n_decisions = 0
     n_not_repeated = 0
     stopped: str | None = None  # the entry at which learning again first met erased applicants
+    skipped: tuple[OtherVersions, ...] = ()
+    open_round: OpenRoundTrial | None = None
     groups = GroupTrial()
 
     @abstractmethod
@@ -107,8 +139,7 @@ class Proof(ABC):
         entry: Entry,
         exchanged: Iterable[PeopleRows],
         people: PeopleRows,
-        difference: Callable[[PeopleRows], tuple[int, str] | None],
-        compared: Bools | bool = True,
+        difference: Callable[[PeopleRows], tuple[Any, str] | None],
     ) -> None:
         """If groups may not decide, give every applicant another one and decide again.
 
@@ -118,9 +149,9 @@ class Proof(ABC):
             return
         tried = np.zeros(len(people), np.bool_)
         for rows in exchanged:
-            _refuse(entry, people, difference(rows), _BY_GROUP)
+            _refuse(entry, difference(rows), _BY_GROUP)
             tried |= np.array(rows.groups, np.object_) != np.array(people.groups, np.object_)
-        n = int((tried & compared).sum())
+        n = int(tried.sum())
         self.groups = replace(
             self.groups,
             n_decisions=self.groups.n_decisions + n,
@@ -129,16 +160,15 @@ class Proof(ABC):
 
 
 class ByPolicies(Proof):
-    """Repeats every batch from its stored policy, the applicants and the keyed randomness.
+    """Repeats every decision from the stored policy of its round, the application and its coin.
 
-    Erased applicants are left out. In a round of Algorithm 1 a draw depends on all applicants of
-    the batch, so after an erasure the draws of the others cannot be repeated. Their scores,
-    thresholds and regions are, and the stored state of the draw is used for later rounds.
+    Erased applicants are left out.
     """
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
         self._reader, self._allowed = reader, allowed
-        self._policies = StoredPolicies(allowed)
+        self._policies: dict[int, Policy] = {}  # by round
+        self._opened: Entry | None = None
         self._shape: Shape | None = None
         self._rounds: tuple[AnyRound, ...] = ()
         self._values = GroupValues()
@@ -151,58 +181,73 @@ class ByPolicies(Proof):
             self._shape = self._begin(entry, facts, self._allowed).shape
         elif entry.kind == "history":
             self._check_reference(entry, facts)
-        elif entry.kind == "policy":
-            self._policies.add(entry, facts)
+        elif entry.kind == "round":
+            self._opened = entry
+            self._add_policy(entry)
         elif entry.kind == "batch":
-            self._decide(entry, facts)
+            self._check_batch(entry, facts)
+        elif entry.kind == "import" and facts.people is not None:
+            policy = self._policies[entry.says["round"]]
+            self._repeat(entry, policy, facts.people, facts.decisions)
         elif entry.kind == "certificate" and entry.says["what"] == "granted":
             self._check_evidence(entry)
 
     def end(self) -> None:
-        """Do nothing: a batch is complete with its entry."""
+        """Repeat the decisions of the round that is open."""
+        opened = self._opened
+        if opened is None:
+            return
+        before = self.n_decisions
+        for people, decisions in self._reader.parts(opened):
+            self._values.add(people)
+            self._repeat(opened, self._policies[opened.says["round"]], people, decisions)
+        self.open_round = OpenRoundTrial(opened.says["round"], self.n_decisions - before)
 
-    def _decide(self, entry: Entry, facts: Facts) -> None:
-        people, recorded, says = facts.people, facts.decisions, entry.says
-        assert people is not None
-        assert recorded is not None
+    def _add_policy(self, entry: Entry) -> None:
+        policy = read_policy(self._reader, entry, self._allowed)
+        self._policies[policy.round] = policy
+        _check_as_policy(entry, policy)
+
+    def _check_batch(self, entry: Entry, facts: Facts) -> None:
+        says, opened = entry.says, self._opened
+        if "opened" not in says:
+            self._add_policy(entry)
+        elif opened is None or opened.number != says["opened"]:
+            raise MismatchError(f"{describe(entry)}: no round is open that it closes.")
+        self._opened, policy = None, self._policies[says["round"]]
+        _check_as_policy(entry, policy)
+        self._rounds = read_rounds(entry)
+        if facts.people is not None and facts.decisions is not None:
+            self._repeat(entry, policy, facts.people, facts.decisions)
+            n = facts.decisions.accepted.size, int(facts.decisions.accepted.sum())
+            if _counts(self._rounds) != n:
+                raise MismatchError(f"{describe(entry)}: the numbers of its round {_DIFFER}.")
+
+    def _repeat(
+        self, entry: Entry, policy: Policy, people: PeopleRows, recorded: DecisionRows | None
+    ) -> None:
+        """Decide again on applicants, and with other groups."""
         shape = self._shape
         assert shape is not None
-        policy, replayer = self._policies[says["policy"]], self._policies.replayer
-        erased = erased_rows(people)
-        is_whole = not erased.any()
-        self._rounds = read_rounds(entry)
-        if erased.all():
-            replayer.finish_round(policy, entry, is_whole=False)
-            self.n_not_repeated += len(people)
+        known = np.flatnonzero(~erased_rows(people))
+        self.n_not_repeated += len(people) - known.size
+        if not known.size:
             return
-        rows = people if is_whole else with_placeholders(people, erased)
-        X, groups, ids = shape.people(rows)
-        by_lender = lender_options(recorded, says["ramp"], rows)
-        # A person's further applications have the answer of the first, which may be erased.
-        known = ~erased & (is_whole or people.person_keys is None)
-        drawn = known & (recorded.exploit if replayer.draws_together and not is_whole else True)
+        people, decisions = rows_of(people, known), rows_of(recorded, known)
 
-        def difference(decided: Decisions) -> tuple[int, str] | None:
-            fold, close = fold_of(replayer, ids), _close(decided)
-            return first_difference(
-                recorded, decided, fold=fold, rows=known, drawn=drawn, close=close
-            )
+        def difference(rows: PeopleRows) -> tuple[Any, str] | None:
+            for part in recorded_parts(policy, shape, rows, decisions):
+                decided = policy.decide_batch(part.applicants)
+                at = first_difference(part, decided, close=_close(decided))
+                if at is not None:
+                    return part.ids[at[0]], at[1]
+            return None
 
-        def by_other_groups(rows: PeopleRows) -> tuple[int, str] | None:
-            return difference(replayer.twin().decide_by(policy, *shape.people(rows), **by_lender))
-
-        decided = replayer.decide_by(policy, X, groups, ids, **by_lender)
         # A false record differs with any groups, so it must not be taken for a use of groups.
-        _refuse(entry, rows, difference(decided), _DIFFERS)
-        self._try_groups(entry, self._values.exchanged(rows), rows, by_other_groups, drawn)
-        if decided.certified != says["certified"]:
-            raise MismatchError(f"{describe(entry)}: certified {_DIFFERS}.")
-        _check_reasons(entry, rows, shape, replayer, X, groups, recorded, known)
-        problem = replayer.finish_round(policy, entry, is_whole=is_whole)
-        if problem is not None:
-            raise MismatchError(f"{describe(entry)}: {problem} {_DIFFERS}.")
-        self.n_decisions += int(drawn.sum())
-        self.n_not_repeated += int((~drawn).sum())
+        _refuse(entry, difference(people), _DIFFERS)
+        self._try_groups(entry, self._values.exchanged(people), people, difference)
+        _check_reasons(entry, people, shape, policy, decisions)
+        self.n_decisions += known.size
 
     def _check_evidence(self, entry: Entry) -> None:
         says = entry.says
@@ -223,23 +268,41 @@ class ByPolicies(Proof):
                 raise MismatchError(f"{describe(entry)}: the reference applicant {_DIFFERS}.")
 
 
+def _check_as_policy(entry: Entry, policy: Policy) -> None:
+    """Check that an entry says of its round what the policy of the round says."""
+    for name in ("round", "ramp", "status", "certified"):
+        if getattr(policy, name) != entry.says[name]:
+            raise MismatchError(f"{describe(entry)}: {name} {_DIFFERS}.")
+
+
+def _counts(records: Iterable[AnyRound]) -> tuple[int, int]:
+    """Return how many applicants and how many accepted ones the records of a round state."""
+    n_people = n_accepted = 0
+    for one in records:
+        n_people += one.n_people
+        n_accepted += one.n_exploited + one.n_explored if isinstance(one, Round) else one.n_accepted
+    return n_people, n_accepted
+
+
 class ByLearning(Proof):
     """Repeats everything from settings, history, batches and outcomes, and learns policies again.
 
     Stored policies, certificates and the states that are kept are compared with the result.
-    Learning stops at an erased applicant, and continues from the next stored state.
+    Learning stops at an erased applicant and at an entry that other versions of packages wrote,
+    since these may learn something else. It continues from the next stored state.
     """
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
         self._reader, self._allowed = reader, allowed
         self._state: State | None = None
         self._first: State | None = None
-        self._stored: dict[int | str, tuple[Entry, bytes | None]] = {}  # by number and by key
         self._granted: dict[str, dict[str, Any]] = {}  # reached, and not yet seen as an entry
         self._seen: set[str] = set()
         self._valid: dict[str, dict[str, Any]] = {}  # certificates granted and not dropped
         self._due: dict[str, list[str]] = {}  # certificates to be recorded as dropped, by key
         self._values = GroupValues()
+        self._versions = versions()
+        self._made_by: dict[str, str] | None = None  # by other versions, and so not learned again
 
     def step(self, entry: Entry) -> None:
         """Repeat the next entry."""
@@ -249,16 +312,32 @@ class ByLearning(Proof):
             self._state = self._first = self._begin(entry, facts, self._allowed)
         elif entry.kind == "snapshot":
             self._check_snapshot(entry, facts)
-        elif entry.kind == "policy":
-            self._stored[entry.number] = self._stored[entry.key] = entry, facts.payload
         elif entry.kind == "certificate":
             self._check_certificate(entry)
-        elif self._state is not None and self._is_whole(facts):
-            self._apply(self._state, entry, facts)
         else:
-            self._state, self.stopped = None, self.stopped or describe(entry)
-            if entry.kind == "batch" and facts.people is not None:
-                self.n_not_repeated += len(facts.people)
+            self._learn(entry, facts)
+
+    def _learn(self, entry: Entry, facts: Facts) -> None:
+        """Repeat an entry unless applicants in it are erased, or other versions learned from it."""
+        made_by = entry.says.get("versions", self._versions)
+        if self._state is not None and made_by != self._versions:
+            self._state, self._made_by = None, made_by
+        elif self._state is not None and not self._is_whole(facts):
+            self._state, self._made_by = None, None
+            self.stopped = self.stopped or describe(entry)
+        if self._state is not None:
+            self._apply(self._state, entry, facts)
+        elif entry.kind == "batch" and facts.people is not None:
+            self._skip(len(facts.people))
+
+    def _skip(self, n: int) -> None:
+        """Count decisions that are not learned again."""
+        if self._made_by is None:
+            self.n_not_repeated += n
+            return
+        others = [one for one in self.skipped if one.versions != self._made_by]
+        n += sum(one.n_decisions for one in self.skipped if one.versions == self._made_by)
+        self.skipped = (*others, OtherVersions(self._made_by, n))
 
     def end(self) -> None:
         """Check that every certificate that was reached or dropped is recorded."""
@@ -284,7 +363,7 @@ class ByLearning(Proof):
             return  # an applicant in it was erased later, or it is needed no more
         if self._state is None and self._first is not None:
             shape = self._first.shape
-            self._state = State.from_snapshot(entry, facts, shape, self._allowed)
+            self._state = State.from_snapshot(self._reader, entry, facts, shape, self._allowed)
             return
         if self._state is not None:
             name = first_other_content(dumps(self._state.classifier), facts.payload, CLOSE)
@@ -296,37 +375,34 @@ class ByLearning(Proof):
         before: Any = None
         if entry.kind == "batch":
             self.end()
-            if entry.says["group_mode"] != "aware":
+            if entry.says["group_mode"] != "aware" and not hasattr(state.classifier, "open_round"):
                 before = copy.deepcopy(state.classifier)
-        decided = state.apply(self._reader, entry)
+        parts = state.apply(self._reader, entry, again=True)
         self._due = dict(_to_be_dropped(state.classifier, self._valid))
-        if decided is None or facts.decisions is None or facts.people is None:
-            return
-        recorded, people = facts.decisions, facts.people
-        fold = fold_of(state.classifier, decided.ids)
-        _refuse(entry, people, first_difference(recorded, decided, fold=fold), _DIFFERS)
-        if before is not None:
-            self._check_groups(before, state.shape, entry, people, recorded)
-        X, groups, _ = state.shape.people(people)
-        known = np.ones(len(people), np.bool_)
-        args = state.shape, state.classifier, X, groups, recorded, known
-        _check_reasons(entry, people, *args)
         if "policy" in entry.says:
             self._check_policy(state, entry)
+        if entry.kind != "batch":
+            return
+        for recorded, decided in parts:
+            at = first_difference(recorded, decided)
+            _refuse(entry, at and (decided.ids[at[0]], at[1]), _DIFFERS)
+            self.n_decisions += len(decided)
+        if facts.people is not None and facts.decisions is not None:
+            if before is not None:
+                self._check_groups(before, state.shape, entry, facts.people, facts.decisions)
+            _check_reasons(entry, facts.people, state.shape, state.classifier, facts.decisions)
         granted = granted_with(state.classifier)
         self._granted = {key: says for key, says in granted.items() if key not in self._seen}
-        self.n_decisions += len(decided)
 
     def _check_policy(self, state: State, entry: Entry) -> None:
-        """Compare the learned policy and its parts with the stored ones."""
-        *parts, learned = policies_of(state.classifier)
-        pairs = [(part, self._stored.get(part.key)) for part in parts]
-        for policy, stored in [*pairs, (learned, self._stored.get(entry.says["policy"]))]:
-            if stored is None:
-                raise MismatchError(f"{describe(entry)}: its policy {policy.key!r} is not stored.")
-            name = _first_other_part(policy, *stored)
-            if name is not None:
-                raise MismatchError(f"{describe(stored[0])}: {name} {_DIFFERS}.")
+        """Compare the policy that was learned with the stored one."""
+        stored = policy_content(self._reader, entry)
+        opened = state.classifier.open_policy_
+        learned = state.classifier.policy_ if opened is None else opened
+        learned = replace(learned, expires=entry.says.get("expires"))
+        name = first_other_content(dumps(learned), stored, CLOSE)
+        if name is not None:
+            raise MismatchError(f"{describe(entry)}: {name} {_DIFFERS}.")
 
     def _check_certificate(self, entry: Entry) -> None:
         self._seen.add(entry.key)
@@ -354,16 +430,17 @@ class ByLearning(Proof):
     ) -> None:
         """Decide a batch with other groups, by the classifier as it was before the batch."""
 
-        def by_other_groups(rows: PeopleRows) -> tuple[int, str] | None:
+        def by_other_groups(rows: PeopleRows) -> tuple[Any, str] | None:
             X, groups, ids = shape.people(rows)
             twin: Any = copy.deepcopy(before)
-            by_lender = lender_options(recorded, entry.says["ramp"], people)
+            by_lender = lender_options(recorded, float(entry.says["ramp"]), rows)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LearningWarning)
                 decided = twin.decide(
                     X, sensitive_features=groups, ids=ids, unlike_history=True, **by_lender
                 )
-            return first_difference(recorded, decided)
+            at = first_difference(as_decisions(recorded, ids), decided)
+            return at and (ids[at[0]], at[1])
 
         self._try_groups(entry, self._values.exchanged(people), people, by_other_groups)
 
@@ -384,16 +461,6 @@ def _to_be_dropped(
             yield f"dropped {z}.{rung.restarts}", dropped
 
 
-def _first_other_part(learned: PolicyFact, entry: Entry, payload: bytes | None) -> str | None:
-    stated = {name: entry.says.get(name) for name in learned.header}
-    name = first_other_value(learned.header, stated)
-    if name is not None or learned.payload is None:
-        return name
-    if payload is None:
-        return "its payload"
-    return first_other_content(learned.payload(), payload, CLOSE)
-
-
 def _close(decided: Decisions) -> float:
     return _SAME_MODEL if decided.score.dtype == np.float64 else CLOSE
 
@@ -403,38 +470,29 @@ def describe(entry: Entry) -> str:
     return f"entry {entry.number} ({entry.kind} {entry.key!r})"
 
 
-def _refuse(entry: Entry, people: PeopleRows, at: tuple[int, str] | None, why: str) -> None:
+def _refuse(entry: Entry, at: tuple[Any, str] | None, why: str) -> None:
     if at is not None:
-        row, what = at
-        raise MismatchError(
-            f"{describe(entry)}: the {what} of application {people.applications[row]!r} {why}."
-        )
+        name, what = at
+        raise MismatchError(f"{describe(entry)}: the {what} of application '{name}' {why}.")
 
 
 def _check_reasons(
-    entry: Entry,
-    people: PeopleRows,
-    shape: Shape,
-    classifier: Any,
-    X: Any,
-    groups: Any,
-    recorded: DecisionRows,
-    known: Bools,
+    entry: Entry, people: PeopleRows, shape: Shape, scoring: Any, recorded: DecisionRows
 ) -> None:
-    if shape.reference is None or not hasattr(classifier, "scored_by"):
+    """Check the reasons of rejected applicants against a policy or a classifier that scores."""
+    if shape.reference is None or not hasattr(scoring, "scored_by"):
         return
-    rows = np.flatnonzero(known)
-    reasons = [None] * len(people) if people.reasons is None else people.reasons
+    X, groups, _ = shape.people(people)
     row = first_misfit(
-        classifier,
-        take(X, rows),
-        recorded.accepted[rows],
+        scoring,
+        X,
+        recorded.accepted,
         shape.reference,
-        [reasons[at] for at in rows.tolist()],
-        sensitive_features=None if groups is None else take(groups, rows),
+        [None] * len(people) if people.reasons is None else people.reasons,
+        sensitive_features=groups,
     )
     if row is not None:
-        _refuse(entry, people, (int(rows[row]), "reasons"), "differ from the record")
+        _refuse(entry, (people.applications[row], "reasons"), "differ from the record")
 
 
 class GroupValues:
@@ -461,30 +519,3 @@ class GroupValues:
         following = dict(zip(known, [*known[1:], *known[:1]], strict=True))
         if len(known) > 1:
             yield replace(people, groups=[following[str(value)] for value in people.groups])
-
-
-def with_placeholders(people: PeopleRows, erased: Bools) -> PeopleRows:
-    """Return applicants with a placeholder for each erased one, so that rows keep their places.
-
-    A placeholder has the features and group of another applicant, and a name of its own.
-    """
-    model = int(np.flatnonzero(~erased)[0])
-    names = {name for name in people.applications if name is not None}
-    is_numeric = all(name.lstrip("-").isdigit() for name in names)
-    numbers = range(2 * len(people) + 1)
-    free = (str(number) if is_numeric else f"erased {number}" for number in numbers)
-    new = (name for name in free if name not in names)
-
-    def filled(column: Any) -> list[Any]:
-        pairs = zip(column, erased, strict=True)
-        return [column[model] if is_erased else value for value, is_erased in pairs]
-
-    return PeopleRows(
-        [next(new) if name is None else name for name in people.applications],
-        filled(people.numbers),
-        filled(people.texts),
-        None if people.groups is None else filled(people.groups),
-        people.reasons,
-        None if people.person_keys is None else filled(people.person_keys),
-        people.persons,
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from fairchance.ledger.base import Entry
 from fairchance.ledger.chain import NOTHING, Checkpoint
 from fairchance.ledger.control import Control
 from fairchance.ledger.outcomes import TakeUpWindow
-from fairchance.ledger.policies import START
 from fairchance.ledger.replay import Allowed
 from fairchance.ledger.sql import Reader, SqlLedger
 from fairchance.ledger.verification.hashes import entry_problem, round_problem
@@ -22,6 +22,8 @@ from fairchance.ledger.verification.proofs import (
     ByPolicies,
     GroupTrial,
     MismatchError,
+    OpenRoundTrial,
+    OtherVersions,
     Proof,
     describe,
 )
@@ -50,8 +52,14 @@ class Verification:
     not_learned_from
         The first entry, in words, at which learning again had to stop because of erased applicants;
         None if it did not.
+    skipped
+        The decisions that were not learned again, because other versions of packages had learned
+        them.
     groups
         Whether groups may decide, and how it was tried that they did not.
+    open_round
+        The round that is open, whose decisions were made again too; None if none is. That nobody is
+        missing in it can be proved once it is closed.
     not_checked
         What the database could not check of itself, in words; None if it checked everything.
     """
@@ -63,7 +71,9 @@ class Verification:
     n_not_repeated: int
     n_learned_again: int | None = None
     not_learned_from: str | None = None
+    skipped: tuple[OtherVersions, ...] = ()
     groups: GroupTrial = field(default_factory=GroupTrial)
+    open_round: OpenRoundTrial | None = None
     not_checked: str | None = None
 
     @property
@@ -97,6 +107,7 @@ def verify(
 
     ``relearn`` proves that the policies follow from settings, history and outcomes: everything is
     learned again in its order, and stored policies, certificates and states are compared with it.
+    What other versions of packages learned is skipped, since these may learn something else.
     Of the states only the last two are kept, and the first after the last erasure; a false one
     that was dropped since is noticed only by what was decided from it.
 
@@ -144,10 +155,10 @@ def verify(
         program = ledger.named(program)
         with ledger.reading(program) as reader:
             allowed = Allowed(tuple(types), tuple(trusted))
-            if reader.entry("policy", START) is None:
-                relearn = True
-            else:
+            if _has_policies(reader):
                 proofs.append(ByPolicies(reader, allowed))
+            else:
+                relearn = True
             if relearn:
                 proofs.append(ByLearning(reader, allowed))
             walk = _Walk(reader, program, proofs, checkpoint)
@@ -169,9 +180,17 @@ def verify(
         first.n_not_repeated,
         n_learned_again=proofs[-1].n_decisions if relearn else None,
         not_learned_from=proofs[-1].stopped,
+        skipped=proofs[-1].skipped,
         groups=first.groups,
+        open_round=first.open_round,
         not_checked=not_checked,
     )
+
+
+def _has_policies(reader: Reader) -> bool:
+    """Return whether rounds store their policies; a classifier that opens none is replayed."""
+    first = next(chain(reader.entries(kind="round"), reader.entries(kind="batch")), None)
+    return first is None or "policy" in first.says
 
 
 def _check_checkpoint(checkpoint: Checkpoint, program: str) -> None:
@@ -200,6 +219,7 @@ class _Walk:
         self._n_people = 0
         self._about: dict[str, Any] = {}
         self._control, self._batches = Control(), list[Entry]()
+        self._opened: Entry | None = None
         self.head = Checkpoint(program, 0, NOTHING)
 
     def problem(self) -> str | None:
@@ -250,6 +270,8 @@ class _Walk:
         self._control = self._control.after(entry)
         if entry.kind == "batch":
             self._batches.append(entry)
+        if entry.kind in ("round", "batch"):
+            self._opened = entry if entry.kind == "round" else None
             if entry.says["ramp"] != self._control.in_force:
                 raise MismatchError(f"{describe(entry)}: the ramp in force was another.")
 
@@ -259,7 +281,7 @@ class _Walk:
         if outcomes is None or "not_taken" not in outcomes.states:
             return
         persons = outcomes.persons[np.array(outcomes.states) == "not_taken"]
-        late = TakeUpWindow.of(self._about).over(self._batches, persons, entry.when)
+        late = TakeUpWindow.of(self._about).over(self._batches, self._opened, persons, entry.when)
         if late.any():
             name = self._reader.names(persons[late][:1])[0]
             raise MismatchError(

@@ -634,6 +634,14 @@ class CertifiedClassifier(DecidingClassifier):
         return self._counted(batch, decided)
 
     @property
+    def policy_(self) -> CertifiedPolicy:
+        """The policy that decided the last round."""
+        self._check_decided()
+        record = self._rounds[-1]
+        beside = record.n_incumbent is not None
+        return self._policy(record.round, self._choices, beside, self._choices[0].ramp)
+
+    @property
     def open_policy_(self) -> CertifiedPolicy | None:
         """The policy of the round that is open; None if none is."""
         check_is_fitted(self, "_rounds")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 import fairchance as fc
-from fairchance.ledger.verification.repeat import first_other_content, first_other_value
+from fairchance.ledger.verification.compare import first_other_content, first_other_value
 from fairchance.methods.storage import dumps
 from fairchance.people.likelihoods import LinearLikelihood
 

@@ -1,0 +1,117 @@
+"""A program as it is at one moment."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from fairchance.audit.log import DecisionLog
+from fairchance.errors import InputError
+from fairchance.ledger.base import Entry, Standing
+from fairchance.ledger.control import Control
+from fairchance.ledger.decision_log import decision_log_of
+from fairchance.ledger.encoding import Shape
+from fairchance.ledger.objections import check_objections, to_hold
+from fairchance.ledger.replay import State
+from fairchance.ledger.sql import Reader
+from fairchance.ledger.summary import Summary, summary_of
+
+if TYPE_CHECKING:
+    from fairchance.ledger.program import Program
+
+__all__ = ["ProgramView"]
+
+
+class ProgramView:
+    """A program at one moment: everything comes from the same read transaction.
+
+    ``Program.reading`` makes it; it is valid inside that ``with`` block. Nothing is read before it
+    is asked for, and what was read once is kept.
+    """
+
+    def __init__(self, program: Program, reader: Reader) -> None:
+        self.program, self.reader = program, reader
+
+    @cached_property
+    def settings(self) -> Entry:
+        """The program's first entry."""
+        return self.program._settings(self.reader)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Data that ``Program.create`` stored with the settings."""
+        about: dict[str, Any] = self.settings.says.get("about", {})
+        return about
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The columns, groups, ids and outcome labels of the program."""
+        return Shape.read(self.settings.says)
+
+    @cached_property
+    def control(self) -> Control:
+        """The ramp in force, and whether the program is paused."""
+        return Control.of(self.about, self.reader.entries(kind="control"))
+
+    @cached_property
+    def _state(self) -> State:
+        return self.program._current(self.reader)
+
+    @property
+    def classifier(self) -> Any:
+        """The classifier itself, not a copy: do not change it.
+
+        Later calls of the program go on with this object, so copy what must outlive the block.
+        """
+        return self._state.classifier
+
+    def standing(self, ids: Any) -> Standing:
+        """Return what is decided and known about applicants, as ``Program.standing`` does."""
+        return self.reader.standing(self.shape.read_names(ids))
+
+    def reasons(self, ids: Any) -> dict[Any, list[tuple[str, float]]]:
+        """Return why the program rejected applicants, as ``Program.reasons`` does."""
+        names = self.shape.read_ids(ids)
+        persons = self.reader.standing(names).persons
+        check_objections(names, to_hold(persons), "no reasons were read")
+        rows = self.reader.recorded(names).people
+        reasons_of = dict(zip(rows.applications, rows.reasons or [None] * len(rows), strict=True))
+        recorded = [reasons_of[name] for name in names]
+        pairs = zip(names, recorded, strict=True)
+        without = [name for name, reasons in pairs if reasons is None]
+        if without:
+            raise InputError(
+                f"{len(without)} of {len(names)} ids have no reasons on record, first "
+                f"{without[0]!r}; only applicants whom the program rejected have some."
+            )
+        reasons = self.shape.reasons(recorded)
+        assert reasons is not None
+        listed = [reason or [] for reason in reasons]
+        return dict(zip(self.shape.ids(names).tolist(), listed, strict=True))
+
+    def summary(self, *, groups: bool = True, money: bool = True) -> Summary:
+        """Return rounds, outcomes, mistakes and changes, as ``Program.summary`` does."""
+        return summary_of(
+            self.reader,
+            self.program.name,
+            now=self.program.ledger.clock(),
+            groups=groups,
+            money=money,
+            types=self.program._allowed.types,
+            trusted=self.program._allowed.trusted,
+        )
+
+    def decision_log(
+        self, *, history: bool = False, mixture: bool = False, groups: bool = True
+    ) -> DecisionLog:
+        """Return all decisions with their probabilities, as ``Program.decision_log`` does."""
+        mean = getattr(self.classifier, "mean_acceptance", None) if mixture else None
+        if mixture and (history or mean is None):
+            whose = "the history" if history else f"a {type(self.classifier).__name__}"
+            raise InputError(
+                f"{{option}} needs stored policies, and {whose} has none; leave it out.",
+                option="mixture",
+            )
+        return decision_log_of(
+            self.reader, self.settings, history=history, groups=groups, mean_acceptance=mean
+        )
