@@ -7,7 +7,8 @@
 ``audit`` (estimates from logs against the truth), all with options of their own (``certified
 --help``), ``audit_speed`` (a million logged decisions), ``finite`` (ten million applicants in
 cells),
-``likeness`` (false stops of batches, and mistakes that are found).
+``likeness`` (false stops of batches, and mistakes that are found), ``singles`` (single decisions by
+one process and by eight).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from benchmarks import speed  # noqa: E402
 
 WITH_OPTIONS = ("certified", "past", "overlooked", "life", "audit", "rivals", "drift")
-STUDIES = (*WITH_OPTIONS, "audit_speed", "finite", "likeness")
+STUDIES = (*WITH_OPTIONS, "audit_speed", "finite", "likeness", "singles")
 
 
 def main() -> None:

@@ -132,6 +132,8 @@ def test_arrays_that_are_too_short_are_refused(rng, field):
     trees = BoostedTrees.of(model)
     with pytest.raises(InputError):
         replace(trees, **{field: getattr(trees, field)[:-1]}).log_odds(X)
+    with pytest.raises(InputError):
+        replace(trees, sets=trees.sets[:, :3]).log_odds(X)
 
 
 def test_children_in_another_tree_are_refused(rng):

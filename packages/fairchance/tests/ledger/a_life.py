@@ -35,7 +35,7 @@ def applicants(round):
             "region": rng.integers(0, 40, n),
         }
     )
-    score = 1 + 1.5 * frame.income + np.nan_to_num(frame.debt) + (frame.trade == "baker")
+    score = 1 + 1.5 * frame.income + frame.debt.fillna(0) + (frame.trade == "baker")
     group = np.where(frame.region < 15, "A", "B")
     return frame, group, (rng.random(n) < 1 / (1 + np.exp(-score))).astype(int)
 
@@ -55,12 +55,13 @@ def live(url, name, rounds):
         program.observe(batch.ids[batch.accepted], good[batch.accepted])
         parts = {part: getattr(batch, part).tolist() for part in ("accepted", "propensity")}
         decided.append({"round": batch.round, **parts})
-    proved = verify(url, name)
+    proved, learned = verify(url, name), verify(url, name, relearn=True)
     return {
         "versions": versions(),
         "decided": decided,
-        "problem": proved.problem,
+        "problems": [proved.problem, learned.problem],
         "proved": [proved.n_decisions, proved.n_not_repeated],
+        "skipped": {one.versions["scikit-learn"]: one.n_decisions for one in learned.skipped},
     }
 
 

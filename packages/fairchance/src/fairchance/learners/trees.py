@@ -167,7 +167,7 @@ class BoostedTrees:
             if not self._are_trees():
                 raise _damaged()
             return self._tables()
-        except (IndexError, TypeError, ValueError) as error:
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise _damaged() from error
 
     def _are_trees(self) -> bool:
@@ -216,7 +216,7 @@ class BoostedTrees:
         if column in known:
             cuts = known[column]
             tested = np.flatnonzero(np.isin(self.feature, list(known)))
-            to_left = self.sets[np.searchsorted(tested, at), : cuts.size]
+            to_left = self.sets[np.searchsorted(tested, at)][:, np.arange(cuts.size)]
         else:
             cuts, rank = np.unique(self.threshold[at], return_inverse=True)
             to_left = np.arange(cuts.size + 1) <= rank[:, None]

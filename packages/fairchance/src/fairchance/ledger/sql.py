@@ -361,26 +361,54 @@ class Reader:
         """Yield the applicants of an entry in parts, in the order of their numbers.
 
         Of the entry that opened a round these are the applicants until now, if it is still open.
+        A writer calls ``hold_round`` first, so that none is missed.
         """
         with self._legible(f"the applicants of entry {entry.number}"):
-            for rows in self.stored_parts(entry, size):
-                groups = rows.group_values if entry.says["rows"]["groups"] else None
-                yield _people(rows.people, groups), _decisions(rows.people)
+            stored = self.stored_parts(entry, size)
+            if entry.kind == "round" and entry == self.open_round():
+                stored = self.stored_people(entry.people_range.start, size=size)
+            for rows in stored:
+                if rows.people["person"]:
+                    groups = rows.group_values if entry.says["rows"]["groups"] else None
+                    yield _people(rows.people, groups), _decisions(rows.people)
 
     def stored_parts(self, entry: Entry, size: int = _PART) -> Iterator[StoredRows]:
-        """Yield the applicants of an entry as they are stored, in parts."""
-        people, person = entry.people_range, schema.people.c.person
-        start, is_open = people.start, entry.kind == "round"
-        if is_open and entry != self.open_round():
+        """Yield the rows of an entry as they are stored, even if they are damaged, in parts.
+
+        The first part has all rows that are no applicants.
+        """
+        people = entry.people_range
+        if len(people) <= size:
+            yield self.stored(entry)
             return
-        while is_open or start < people.stop:
-            some = person >= start if is_open else (person >= start) & (person < people.stop)
-            rows = self._columns(schema.people, some, size)
-            if not rows["person"]:
+        with self._any_text():
+            yield self._read_rows(people[:0], entry.number)
+        yield from self.stored_people(people.start, people.stop, size)
+
+    def stored_people(
+        self, first: int, end: int | None = None, size: int = _PART
+    ) -> Iterator[StoredRows]:
+        """Yield applicants from a number on, or to before another, as they are stored, in parts."""
+        tables, last = (schema.people, schema.group_values), None
+        while True:
+            after = [
+                table.c.person >= first if last is None else table.c.person > last
+                for table in tables
+            ]
+            if end is not None:
+                after = [
+                    one & (table.c.person < end) for one, table in zip(after, tables, strict=True)
+                ]
+            with self._any_text():
+                rows = self._columns(schema.people, after[0], size)
+                is_last = len(rows["person"]) < size
+                last = None if is_last else rows["person"][-1]
+                some = after[1] if is_last else after[1] & (schema.group_values.c.person <= last)
+                values = self._columns(schema.group_values, some)
+            if rows["person"] or values["person"]:
+                yield _only_people(rows, values)
+            if is_last:
                 return
-            end = rows["person"][-1] + 1
-            yield _only_people(rows, self._people_columns(schema.group_values, start, end))
-            start = end
 
     def kept_states(self) -> set[int]:
         """Return the states whose content is kept: the last two, and one to learn again from.
@@ -431,11 +459,17 @@ class Reader:
 
     def stored(self, entry: Entry) -> StoredRows:
         """Return the rows of an entry as they are stored, even if they are damaged."""
+        with self._any_text():
+            return self._rows(entry)
+
+    @contextmanager
+    def _any_text(self) -> Iterator[None]:
+        """Read text that SQLite holds, also if its bytes are no text."""
         driver: Any = self._connection.connection.driver_connection
         if self._connection.dialect.name == "sqlite":
             driver.text_factory = _any_text
         try:
-            return self._rows(entry)
+            yield
         finally:
             if self._connection.dialect.name == "sqlite":
                 driver.text_factory = str
@@ -645,16 +679,18 @@ class Reader:
     def _rows(self, entry: Entry) -> StoredRows:
         """Return the rows of an entry; the newest are kept, to be checked and then used."""
         if self._newest_rows is None or self._newest_rows[0] != entry.number:
-            people, number = entry.people_range, entry.number
-            rows = StoredRows(
-                self._people_columns(schema.people, people.start, people.stop),
-                self._people_columns(schema.group_values, people.start, people.stop),
-                self._entry_columns(schema.outcomes, number),
-                self._entry_columns(schema.overrides, number),
-                self._entry_columns(schema.erasures, number),
-            )
-            self._newest_rows = number, rows
+            rows = self._read_rows(entry.people_range, entry.number)
+            self._newest_rows = entry.number, rows
         return self._newest_rows[1]
+
+    def _read_rows(self, people: range, number: int) -> StoredRows:
+        return StoredRows(
+            self._people_columns(schema.people, people.start, people.stop),
+            self._people_columns(schema.group_values, people.start, people.stop),
+            self._entry_columns(schema.outcomes, number),
+            self._entry_columns(schema.overrides, number),
+            self._entry_columns(schema.erasures, number),
+        )
 
     def _people_columns(self, table: sa.Table, first: int, end: int) -> dict[str, Sequence[Any]]:
         person = table.c.person
@@ -798,8 +834,9 @@ class Writer(Reader):
         """Append the entry of kind ``batch`` that covers all applicants of the open round."""
         opened = self.hold_round()
         n, end, digests = 0, opened.people_range.start, []
-        for rows in self.stored_parts(opened):
-            n, end = n + len(rows.people["person"]), rows.people["person"][-1] + 1
+        for rows in self.stored_people(opened.people_range.start):
+            persons = rows.people["person"]
+            n, end = n + len(persons), persons[-1] + 1
             digests.append(digests_of(rows).decisions or b"")
         places = _Places(opened.people_range.start, n, end, opened.says["rows"]["groups"])
         header = header | {"round": opened.says["round"], "opened": opened.number}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from reprlib import Repr
 from typing import Any
 
@@ -25,7 +25,7 @@ from fairchance.ledger.chain import (
 from fairchance.ledger.sql import Reader
 from fairchance.words import first_of
 
-__all__ = ["entry_problem"]
+__all__ = ["entry_problem", "round_problem"]
 
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 100
@@ -49,18 +49,34 @@ def entry_problem(reader: Reader, entry: Entry, previous: bytes) -> str | None:
     program = reader.head().program
     if entry.hash != entry_hash(program, entry.number, line, entry.content, entry.previous):
         return "its row of entries was changed"
-    rows = reader.stored(entry)
-    problem = _missing_people(entry, rows)
-    if problem is not None:
-        return problem
     digests, (payload, payload_digest) = reader.stored_digests(entry), reader.stored_payload(entry)
-    made = digests_of(rows)
+    people = _People(reader, entry.says["rows"], digests.decisions)
+    parts = reader.stored_parts(entry)
+    rows = next(parts)
+    for part in chain([rows], parts):
+        people.check(part)
+    made = replace(digests_of(rows), decisions=people.digests)
     return (
-        _digest_problem(entry, digests, made, payload, payload_digest)
+        people.missing()
+        or _digest_problem(entry, digests, made, payload, payload_digest)
         or _payload_problem(reader, entry, payload, payload_digest)
-        or _people_problem(reader, rows, digests, made)
+        or people.problem()
         or next(_other_problems(reader, rows, digests, made), None)
     )
+
+
+def round_problem(reader: Reader) -> str | None:
+    """Return what in the rows of the open round cannot be right; None if there is none.
+
+    They have their personal digests, and no entry covers them before the round is closed.
+    """
+    opened = reader.open_round()
+    if opened is None:
+        return None
+    people = _People(reader, opened.says["rows"] | {"n": None}, None)
+    for part in reader.stored_people(opened.people_range.start):
+        people.check(part)
+    return people.missing() or people.problem()
 
 
 def _digest_problem(
@@ -97,26 +113,6 @@ def _changed_tables(stored: RowDigests, made: RowDigests, payload: Any) -> str:
     return " or ".join(tables + (["payloads"] if payload is not None or not tables else []))
 
 
-def _missing_people(entry: Entry, rows: StoredRows) -> str | None:
-    """Return which applicant of an entry is missing, or has no group value."""
-    expected, n = list(entry.people_range), entry.says["rows"]["n"]
-    if len(expected) != n:  # numbers are missing since the round was open
-        expected = list(rows.people["person"])
-        if len(expected) != n:
-            return f"it has {len(expected)} rows of people instead of {n}"
-    has_groups = entry.says["rows"]["groups"]
-    for table, persons, wanted in (
-        ("people", rows.people["person"], expected),
-        ("group_values", rows.group_values["person"], expected if has_groups else []),
-    ):
-        if list(persons) != wanted:
-            missing, extra = sorted({*wanted} - {*persons}), {*persons} - {*wanted}
-            if missing:
-                return f"person {missing[0]} is missing in {table}"
-            return f"person {min(extra, key=str)!r} was added to {table}"
-    return None
-
-
 def _payload_problem(
     reader: Reader, entry: Entry, payload: bytes | None, digest: bytes | None
 ) -> str | None:
@@ -127,45 +123,6 @@ def _payload_problem(
         not isinstance(payload, bytes) or sha256(payload).digest() != digest
     ):
         return "its content in payloads was changed"
-    return None
-
-
-def _people_problem(
-    reader: Reader, rows: StoredRows, digests: RowDigests, made: RowDigests
-) -> str | None:
-    """Return whose personal data or decision were changed."""
-    people, groups = rows.people, rows.group_values
-    persons = people["person"]
-    if not persons:
-        return None
-    erased = reader.erased_between(persons[0], persons[-1] + 1)
-    personal = personal_digests(people, groups)
-    private = [people[name] for name in schema.PERSONAL[schema.people]]
-    private += [groups[name] for name in ("value", "salt") if groups["person"]]
-    changed = []
-    for row, values in enumerate(zip(*private, strict=True)):
-        person = persons[row]
-        if person in erased:
-            if any(value is not None for value in values):
-                return f"person {person} was erased and is in people or group_values"
-        elif None in (people["salt"][row], people["application"][row]):
-            return f"person {person} has no data in people and no erasure"
-        elif personal[row] != people["personal"][row]:
-            changed.append(row)
-    other = _other_rows(digests.decisions, made.decisions)
-    if other:
-        row, *others = other
-        # The digest of a decision covers the personal digest, so try the one of the stored data.
-        with_own = digests_of(replace(rows, people={**people, "personal": personal}))
-        is_digest = row not in _other_rows(digests.decisions, with_own.decisions)
-        what = "the personal digest of" if is_digest else "the decision on"
-        who = _called(persons[row], people["application"][row])
-        return f"{what} {who} in people was changed{_more(persons[at] for at in others)}"
-    if changed:
-        row, *others = changed
-        tables = "people or group_values" if groups["person"] else "people"
-        more = _more(persons[at] for at in others)
-        return f"data of person {persons[row]} in {tables} were changed{more}"
     return None
 
 
@@ -210,3 +167,120 @@ def _called(person: Any, application: Any) -> str:
     """Return what messages call an applicant whose name matches its digest, or was erased."""
     number = f"person {_SHORT.repr(person)}"
     return number if application is None else f"application {_SHORT.repr(application)} ({number})"
+
+
+class _People:
+    """Checks applicants and the decisions on them, part by part.
+
+    Parameters
+    ----------
+    reader
+        Reads the program.
+    places
+        Where the applicants are: ``first``, ``n`` (None if any number is right), ``end``,
+        ``groups``.
+    stored
+        The stored digests of the decisions; None if there are none yet.
+    """
+
+    def __init__(self, reader: Reader, places: dict[str, Any], stored: Any) -> None:
+        self._reader, self._places, self._stored = reader, places, stored
+        self._is_dense = places["n"] == places["end"] - places["first"]
+        self._n, self._made = 0, bytearray()
+        self._missing: str | None = None
+        self._stray: str | None = None
+        self._other: list[Any] = []  # persons whose decisions have another digest
+        self._changed: list[Any] = []  # persons whose data have another personal digest
+        self._first_other = ""
+
+    @property
+    def digests(self) -> bytes | None:
+        """The digests of the decisions as they are now."""
+        return bytes(self._made) or None
+
+    def check(self, rows: StoredRows) -> None:
+        """Check the next part."""
+        persons = rows.people["person"]
+        wanted = list(persons)
+        if self._is_dense:
+            start = self._places["first"] + self._n
+            wanted = list(range(start, min(start + len(persons), self._places["end"])))
+        self._missing = (
+            self._missing
+            or _other_persons("people", persons, wanted)
+            or _other_persons(
+                "group_values",
+                rows.group_values["person"],
+                wanted if self._places["groups"] else [],
+            )
+        )
+        if self._missing is None and persons:
+            self._check_people(rows)
+        self._n += len(persons)
+
+    def _check_people(self, rows: StoredRows) -> None:
+        people, groups = rows.people, rows.group_values
+        persons = people["person"]
+        erased = self._reader.erased_between(persons[0], persons[-1] + 1)
+        personal = personal_digests(people, groups)
+        private = [people[name] for name in schema.PERSONAL[schema.people]]
+        private += [groups[name] for name in ("value", "salt") if groups["person"]]
+        for row, values in enumerate(zip(*private, strict=True)):
+            person = persons[row]
+            if person in erased:
+                if any(value is not None for value in values):
+                    self._stray = self._stray or (
+                        f"person {person} was erased and is in people or group_values"
+                    )
+            elif None in (people["salt"][row], people["application"][row]):
+                self._stray = self._stray or f"person {person} has no data in people and no erasure"
+            elif personal[row] != people["personal"][row]:
+                self._changed.append(person)
+        made = digests_of(rows).decisions or b""
+        if isinstance(self._stored, bytes):
+            stored = self._stored[len(self._made) :][: len(made)]
+            self._compare(rows, stored, made, personal)
+        self._made += made
+
+    def _compare(self, rows: StoredRows, stored: bytes, made: bytes, personal: list[bytes]) -> None:
+        """Compare the stored digests of decisions with those of the rows."""
+        other = _other_rows(stored, made)
+        if other and not self._other:
+            # The digest of a decision covers the personal digest: try the one of the stored data.
+            with_own = digests_of(replace(rows, people={**rows.people, "personal": personal}))
+            is_digest = other[0] not in _other_rows(stored, with_own.decisions)
+            what = "the personal digest of" if is_digest else "the decision on"
+            person, name = (rows.people[column][other[0]] for column in ("person", "application"))
+            self._first_other = f"{what} {_called(person, name)} in people was changed"
+        self._other += [rows.people["person"][row] for row in other]
+
+    def missing(self) -> str | None:
+        """Return which applicant of all parts is missing, or has no group value."""
+        n = self._places["n"]
+        if self._missing is not None or n is None or self._n == n:
+            return self._missing
+        if self._is_dense:
+            return f"person {self._places['first'] + self._n} is missing in people"
+        return f"it has {self._n} rows of people instead of {n}"
+
+    def problem(self) -> str | None:
+        """Return whose personal data or decision were changed."""
+        if self._stray is not None:
+            return self._stray
+        if self._other:
+            return f"{self._first_other}{_more(self._other[1:])}"
+        if self._changed:
+            person, *others = self._changed
+            tables = "people or group_values" if self._places["groups"] else "people"
+            return f"data of person {person} in {tables} were changed{_more(others)}"
+        return None
+
+
+def _other_persons(table: str, persons: Sequence[Any], wanted: Sequence[Any]) -> str | None:
+    """Return which person is missing in a table, or was added to it."""
+    if list(persons) == list(wanted):
+        return None
+    missing, extra = sorted({*wanted} - {*persons}), {*persons} - {*wanted}
+    if missing:
+        return f"person {missing[0]} is missing in {table}"
+    return f"person {min(extra, key=str)!r} was added to {table}"

@@ -16,7 +16,7 @@ from fairchance.ledger.control import Control
 from fairchance.ledger.outcomes import TakeUpWindow
 from fairchance.ledger.replay import Allowed
 from fairchance.ledger.sql import Reader, SqlLedger
-from fairchance.ledger.verification.hashes import entry_problem
+from fairchance.ledger.verification.hashes import entry_problem, round_problem
 from fairchance.ledger.verification.proofs import (
     ByLearning,
     ByPolicies,
@@ -298,7 +298,7 @@ class _Walk:
                 f"the checkpoint is of entry {kept.number}, and the chain ends at "
                 f"{self.head.number}."
             )
-        stray = self._reader.uncovered()
+        stray = self._reader.uncovered() or round_problem(self._reader)
         if stray is not None:
             raise MismatchError(f"{stray}.")
         for proof in self._proofs:
