@@ -19,27 +19,34 @@ from fairchance.cli.pages.program import program_page
 from fairchance.errors import InputError, LearningWarning
 from fairchance.ledger.base import Facts, to_json
 from fairchance.ledger.health import check_health, find_check
+from fairchance.ledger.policies import read_policy
 from fairchance.ledger.program import Program
+from fairchance.ledger.replay import Allowed
 from fairchance.ledger.sql import Writer
 from fairchance.ledger.summary import read_details
 from fairchance.ledger.verification.walk import verify
-from fairchance.methods.algorithm1.learning import Learned
-from fairchance.methods.certified.ladder import Ladder
-from fairchance.methods.storage import loads
 from fairchance.plot.rows import WITHDRAWN, read_run
 from fairchance.words.checks import promise_word
 from fairchance.words.rounds import assumed, sentence
 from fairchance.words.rounds import withdrawn as withdrawn_words
 from ledger.lived_programs import entries, lived, proved
-from ledger_worlds import algorithm_1, certified, started
+from ledger_worlds import algorithm_1, certified
+
+
+def policies(program):
+    """Return the batches of a program with their policies."""
+    with program.ledger.reading("main") as reader:
+        return [
+            (batch, read_policy(reader, batch, Allowed())) for batch in reader.entries(kind="batch")
+        ]
 
 
 def test_a_stored_policy_gives_the_recorded_scores_and_thresholds(place):
     program = lived(place, algorithm_1())
-    policies = {one.number: facts.payload for one, facts in entries(program, "policy")}
-    checked = 0
-    for batch, facts in entries(program, "batch")[1:]:
-        f = loads(policies[batch.says["policy"]], holds=Learned)
+    for (batch, policy), (_, facts) in list(
+        zip(policies(program), entries(program, "batch"), strict=True)
+    )[1:]:
+        f = policy.f
         X = np.frombuffer(b"".join(facts.people.numbers)).reshape(len(facts.people), -1)
         linear = f.likelihood.likelihood
         by_hand = 1 / (1 + np.exp(-(X @ linear.coef + linear.intercept)))
@@ -48,40 +55,19 @@ def test_a_stored_policy_gives_the_recorded_scores_and_thresholds(place):
         known = facts.decisions.exploit
         accepted = by_hand >= f.thresholds[0]
         assert np.array_equal(facts.decisions.accepted[known], accepted[known])
-        checked += 1
-    assert checked == 2
+        assert policy.round == batch.says["round"]
 
 
-def test_a_policy_is_stored_once_before_its_batches(place):
-    steady = fc.PartialFeedbackClassifier(budget=fc.FdrBudget(0.15, exploit=0.1), random_state=3)
-    program, _, batches = started(place, steady, n_batch=60)
-    named = []
-    for turn, one in enumerate(batches[:5]):
-        decided = program.decide(one.people.X, sensitive_features=one.people.group)
-        if turn in (0, 3):
-            program.observe(decided.ids[decided.accepted], one.outcome[decided.accepted])
-        program = Program.open(place) if turn == 1 else program
-        batch, _ = entries(program, "batch")[-1]
-        assert batch.says["policy"] < batch.number
-        named.append(batch.says["policy"])
-    assert named[1] == named[2] == named[3]
-    assert len({*named}) == 3
-    assert [one.says["what"] for one, _ in entries(program, "policy")] == [
-        "start",
-        "past",
-        "learned",
-        "learned",
-    ]
-
-
-def test_policies_do_not_grow_with_rounds(place):
-    program = lived(place, algorithm_1(), n_rounds=6)
-    sizes = [len(f.payload) for one, f in entries(program, "policy") if one.says["what"] != "past"]
-    start, *learned = sizes
-    assert len(learned) == 5
-    assert max(learned) < min(learned) + 100
-    with_people = [len(f.payload) for _, f in entries(program, "snapshot") if f.payload]
-    assert start < min(with_people) / 2
+def test_what_rounds_have_in_common_is_stored_once(place):
+    """A ranking of trees is most of a policy; rounds on it store a small part."""
+    program = lived(place, certified(), n_rounds=5, known=0.0)
+    sizes = {}
+    for batch, facts in entries(program, "batch"):
+        base = batch.says["policy"]["base"]
+        sizes.setdefault(base is None, []).append(len(facts.payload))
+    assert max(sizes[False]) < min(sizes[True]) / 2
+    for (_, policy), record in zip(policies(program), program.classifier.rounds_, strict=True):
+        assert (policy.round, policy.choices[0].sure_share) == (record.round, record.share)
 
 
 def arrays_in(payload):
@@ -100,7 +86,7 @@ def test_a_stored_policy_holds_no_applicant(place):
     def holds_people(payload):
         return any(np.isin(array, features).any() for array in arrays_in(payload))
 
-    stored = [(one, facts) for one, facts in entries(program, "policy") if facts.payload]
+    stored = entries(program, "batch")
     assert stored
     for one, facts in stored:
         # No array has a row per applicant and a column per feature.
@@ -188,16 +174,8 @@ def test_certificates_are_recorded_with_their_evidence(reached):
     assert found.n_learned_again == found.n_decisions > 0
 
 
-def test_ladders_are_stored_once(reached):
-    ladders = [one for one, _ in entries(reached, "policy") if one.says["what"] == "ladder"]
-    deployed = {
-        (record.ladder, record.round): record.ladder for record in reached.classifier.rounds_
-    }
-    assert len(ladders) == len({*deployed.values()})
-    for one in ladders:
-        with reached.ledger.reading("main") as reader:
-            ladder = loads(reader.facts(one).payload, holds=Ladder)
-        assert ladder.n_tested == 0  # as frozen, before any evidence
+def test_ladders_are_stored_without_evidence(reached):
+    assert all(policy.choices[0].ladder.n_tested == 0 for _, policy in policies(reached))
 
 
 def correct_one(program, number):

@@ -17,7 +17,7 @@ from fairchance.ledger.program import Program
 from fairchance.ledger.verification.proofs import OtherVersions
 from fairchance.ledger.verification.walk import verify
 from fairchance.methods.algorithm1 import classifier as algorithm
-from fairchance.methods.algorithm1.learning import Learned
+from fairchance.methods.policy import Policy
 from fairchance.methods.storage import dumps, loads
 from ledger.lived_programs import entries, erase, lived, lying, proved
 from ledger_worlds import algorithm_1, certified, same, started
@@ -85,13 +85,21 @@ def stricter(f):
     return replace(f, thresholds=f.thresholds + 0.05)
 
 
-def test_a_policy_that_did_not_decide_is_detected(place, monkeypatch):
-    def lie(header, facts):
-        if header["what"] != "learned":
-            return header, facts
-        return header, Facts(payload=dumps(stricter(loads(facts.payload, holds=Learned))))
+def with_other_f(change):
+    """Return a lie about the policy of a batch that stores all of it: another f_t."""
 
-    lying(monkeypatch, "policy", lie)
+    def lie(header, facts):
+        if header["policy"]["base"] is not None:
+            return header, facts
+        policy = loads(facts.payload, holds=Policy)
+        payload = dumps(replace(policy, f=change(policy.f)))
+        return header, replace(facts, payload=payload)
+
+    return lie
+
+
+def test_a_policy_that_did_not_decide_is_detected(place, monkeypatch):
+    lying(monkeypatch, "batch", with_other_f(stricter))
     found = verify(lived(place, algorithm_1()).ledger)
     assert "differs from the record" in found.problem
 
@@ -115,18 +123,13 @@ def test_a_policy_that_was_not_learned_is_detected_by_relearning(place, monkeypa
 def test_a_changed_note_of_a_policy_is_detected_by_relearning(place, monkeypatch):
     """The decisions are as recorded, but the policy is not the learned one."""
 
-    def lie(header, facts):
-        if header["what"] != "learned":
-            return header, facts
-        f = loads(facts.payload, holds=Learned)
-        return header, Facts(payload=dumps(replace(f, notes=(Note("well"),))))
-
-    lying(monkeypatch, "policy", lie)
-    program = lived(place, algorithm_1())
+    with monkeypatch.context() as patched:
+        lying(patched, "batch", with_other_f(lambda f: replace(f, notes=(Note("well"),))))
+        program = lived(place, algorithm_1(), n_rounds=1)
     assert verify(program.ledger).ok
     found = verify(program.ledger, relearn=True)
-    policy = next(one for one, _ in entries(program, "policy") if one.says["what"] == "learned")
-    assert found.problem.startswith(f"entry {policy.number} (policy")
+    ((batch, _),) = entries(program, "batch")
+    assert found.problem.startswith(f"entry {batch.number} (batch")
     assert "Learned.notes" in found.problem
 
 
@@ -147,22 +150,22 @@ def test_a_false_state_is_detected_by_relearning(place, monkeypatch):
     assert "PartialFeedbackClassifier._carried differs from the record" in found.problem
 
 
-@pytest.mark.parametrize("what", ["left", "carried", "n_explored", "thresholds"])
+@pytest.mark.parametrize("what", ["carried", "n_explored", "thresholds"])
 def test_a_false_record_of_a_round_is_detected(place, monkeypatch, what):
     def lie(header, facts):
         if header["round"] != 2:
             return header, facts
-        part = header["logged"] if what == "left" else header["rounds"][0]
+        part = header["rounds"][0]
         value = part[what]
-        part[what] = [2 * one + 1 for one in value] if what in ("left", "thresholds") else value + 1
+        part[what] = [2 * one + 1 for one in value] if what == "thresholds" else value + 1
         return header, facts
 
     lying(monkeypatch, "batch", lie)
     program, _, batches = started(place, algorithm_1(), n_batch=60)
     for one in batches[:2]:
         program.decide(one.people.X, sensitive_features=one.people.group)
-    part = "the logged draw" if what == "left" else f"{what} of its round"
-    assert f"{part} differs from the record" in verify(program.ledger).problem
+    found = verify(program.ledger, relearn=what == "carried")
+    assert f"{what} of its round differs from the record" in found.problem
 
 
 @pytest.mark.parametrize("what", ["n_accepted", "share"])
@@ -176,11 +179,12 @@ def test_a_false_record_of_a_certified_round_is_detected(place, monkeypatch, wha
     assert f"{what} of its round differs from the record" in found.problem
 
 
-@pytest.mark.parametrize("number", [99, 1])
+@pytest.mark.parametrize("number", [99, 2])
 def test_a_batch_without_a_policy_is_detected(place, monkeypatch, number):
-    lying(monkeypatch, "batch", lambda header, facts: (header | {"policy": number}, facts))
+    other = {"policy": {"base": number}}
+    lying(monkeypatch, "batch", lambda header, facts: (header | other, facts))
     found = verify(lived(place, algorithm_1(), n_rounds=1).ledger)
-    assert f"entry {number} holds no policy" in found.problem
+    assert "the policy of entry 4 is missing" in found.problem
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])

@@ -130,11 +130,11 @@ def counted(url):
 @pytest.mark.parametrize(
     ("statement", "readers"),
     [
-        ("UPDATE entries SET header = '{' WHERE number = 6", (replayed, counted)),
-        ("UPDATE entries SET header = '[]' WHERE number = 6", (replayed, counted)),
-        ("UPDATE entries SET header = '{}' WHERE number = 6", (replayed, counted)),
-        ("UPDATE entries SET header = x'ff' WHERE number = 6", (replayed, counted)),
-        ("UPDATE entries SET header = '{\"rows\":7}' WHERE number = 6", (replayed,)),
+        ("UPDATE entries SET header = '{' WHERE number = 4", (replayed, counted)),
+        ("UPDATE entries SET header = '[]' WHERE number = 4", (replayed, counted)),
+        ("UPDATE entries SET header = '{}' WHERE number = 4", (replayed, counted)),
+        ("UPDATE entries SET header = x'ff' WHERE number = 4", (replayed, counted)),
+        ("UPDATE entries SET header = '{\"rows\":7}' WHERE number = 4", (replayed,)),
         ("UPDATE group_values SET value = '[' WHERE person = 620", (replayed, listed, counted)),
         ("UPDATE group_values SET value = x'00' WHERE person = 620", (replayed, listed, counted)),
         ("UPDATE group_values SET value = '[1,2]' WHERE person = 620", (replayed, listed)),
@@ -143,7 +143,7 @@ def counted(url):
         ("UPDATE people SET texts = '[' WHERE person = 620", (replayed, listed)),
         ("UPDATE people SET application = x'00' WHERE person = 620", (replayed, listed)),
         ("UPDATE people SET score = 'high' WHERE person = 620", (replayed, listed)),
-        ("UPDATE outcomes SET state = 'fair' WHERE entry = 7", (replayed, counted)),
+        ("UPDATE outcomes SET state = 'fair' WHERE entry = 5", (replayed, counted)),
     ],
 )
 def test_readers_report_a_damaged_ledger_in_one_sentence(whole, tmp_path, statement, readers):
@@ -239,7 +239,7 @@ def test_a_false_decision_with_true_hashes_is_detected(tmp_path, monkeypatch, ma
         in found.problem
     )
     if make is certified:  # a state after it stores what Algorithm 1 learned
-        with pytest.raises(LedgerError, match=r"round 2 .* differs from the record"):
+        with pytest.raises(LedgerError, match=r"round 2 does not follow from its policy"):
             Program.open(url)
 
 
@@ -271,7 +271,8 @@ def test_a_false_score_is_not_taken_for_a_use_of_groups(tmp_path, monkeypatch, r
         proof = (ByLearning if relearn else ByPolicies)(reader, Allowed())
         with pytest.raises(MismatchError, match=r"the score of .* differs from the record"):
             collections.deque(map(proof.step, reader.entries()))
-    assert proof.groups.n_rounds == 1  # the batch before was tried with other groups
+    # The batch before was tried with other groups.
+    assert proof.groups.n_rounds == (0 if relearn else 1)
 
 
 def test_a_checkpoint_names_its_program(whole, tmp_path):

@@ -99,9 +99,12 @@ def facts_of(
     sent: Sent,
     decided: Decisions,
     reasons: Sequence[bytes | None] | None,
+    who: NDArray[np.uint64] | None,
 ) -> Facts:
-    """Return applications and the decisions on them as a ledger stores them."""
-    who = getattr(decided.applicants, "persons", None)
+    """Return applications and the decisions on them as a ledger stores them.
+
+    ``who`` are the pseudonyms of persons, None if these are not known.
+    """
     return Facts(
         PeopleRows(
             list(map(str, decided.ids.tolist())),

@@ -96,6 +96,8 @@ from fairchance.methods.certified.classifier import (
 )
 from fairchance.methods.policy import Policy
 from fairchance.methods.storage import dumps
+from fairchance.people.ids import id_bits, keyed_bits
+from fairchance.people.intake import read_persons
 from fairchance.people.likeness import Checks
 from fairchance.people.reasons import reasons_for
 from fairchance.words.batches import unlike_expected_words
@@ -533,9 +535,13 @@ class Program:
         held_up = _held_up(classifier)  # before the round is decided, as ``decide`` warns
         decided: Decisions = classifier.decide(sent.encoded.X, **options)
         stored: dict[str, Any] = {}
-        payload = None
+        payload, who = None, None
         if stores_policies(classifier):
-            stored, payload = pack_policy(writer, classifier.policy_)
+            policy = classifier.policy_
+            stored, payload = pack_policy(writer, policy)
+            if sent.persons is not None:
+                names = read_persons(sent.persons, len(sent))
+                who = keyed_bits(id_bits(names), policy.ramp_key)  # as the coins are
         reasons = reasons_for(
             classifier,
             sent.encoded.X,
@@ -550,7 +556,7 @@ class Program:
             "versions": versions(),
             **({"about": about} if about else {}),
         }
-        facts = replace(facts_of(sent, decided, reasons), payload=payload)
+        facts = replace(facts_of(sent, decided, reasons, who), payload=payload)
         entry = writer.append("batch", header, facts, by=self.by, key=batch)
         state.reach(entry, len(decided))
         record_certificates(writer, classifier, self.by, after="outcomes")
@@ -790,7 +796,8 @@ class Program:
             decided = classifier.close_round(parts)
         except ValueError as error:
             raise LedgerError(
-                f"round {opened.says['round']} cannot be closed ({error}); verify the ledger."
+                f"round {opened.says['round']} does not follow from its policy ({error}); verify "
+                f"the ledger."
             ) from error
         n_identical = len(decided) - len(rows) if rows else 0
         header = _header(classifier, decided, opened.says.get("held_up", []), n_identical)

@@ -188,7 +188,8 @@ class State:
             self.classifier.close_round(made)
         except ValueError as error:
             raise LedgerError(
-                f"round {policy.round} cannot be closed as recorded ({error}); verify the ledger."
+                f"round {policy.round} does not follow from its policy ({error}); verify the "
+                f"ledger."
             ) from error
         self.learn_deferred(reader, entry)
         return list(zip(parts, made, strict=True))

@@ -179,7 +179,7 @@ class Desk:
             self._shape.reference,
             sensitive_features=sent.sensitive_features,
         )
-        return decided, facts_of(sent, decided, reasons)
+        return decided, facts_of(sent, decided, reasons, batch.persons)
 
     def decided_elsewhere(
         self, sent: Sent, batch: Batch, accepted: Any, rows: NDArray[np.intp]

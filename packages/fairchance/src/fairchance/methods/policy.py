@@ -53,6 +53,10 @@ class Policy(ABC):
     versions: dict[str, str]
     expires: str | None
 
+    @abstractmethod
+    def stated(self) -> tuple[dict[str, Any], ...]:
+        """Return what the records of its round repeat, by name, a dictionary for each record."""
+
     draws_together = False  # whether an answer depends on all applicants of the batch
 
     def without_draw(self) -> Policy:

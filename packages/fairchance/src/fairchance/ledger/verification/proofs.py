@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from fairchance.core.decisions import Decisions, Round
 from fairchance.core.versions import versions
 from fairchance.errors import LearningWarning
-from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows
+from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows, to_json
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.policies import (
     EVIDENCE,
@@ -53,7 +54,7 @@ __all__ += ["OtherVersions", "Proof", "describe"]
 
 Bools = NDArray[np.bool_]
 _SAME_MODEL = 1e-9  # one stored model: only the order of sums may differ between machines
-_DIFFERS, _DIFFER = "differs from the record", "differ from the record"
+_DIFFERS = "differs from the record"
 _BY_GROUP = "depends on groups, which may not decide"
 
 
@@ -227,9 +228,11 @@ class ByPolicies(Proof):
         self._rounds = read_rounds(entry)
         if facts.people is not None and facts.decisions is not None:
             self._repeat(entry, policy, facts.people, facts.decisions)
-            n = facts.decisions.accepted.size, int(facts.decisions.accepted.sum())
-            if _counts(self._rounds) != n:
-                raise MismatchError(f"{describe(entry)}: the numbers of its round {_DIFFER}.")
+        for record, stated in zip(self._rounds, policy.stated(), strict=True):
+            values = json_values(record)
+            _refuse_record(entry, stated, {name: values[name] for name in stated})
+        if facts.decisions is not None:
+            _refuse_record(entry, *_counts(self._rounds, facts.decisions))
 
     def _repeat(
         self, entry: Entry, policy: Policy, people: PeopleRows, recorded: DecisionRows | None
@@ -290,13 +293,31 @@ def _check_as_policy(entry: Entry, policy: Policy) -> None:
             raise MismatchError(f"{describe(entry)}: {name} {_DIFFERS}.")
 
 
-def _counts(records: Iterable[AnyRound]) -> tuple[int, int]:
-    """Return how many applicants and how many accepted ones the records of a round state."""
-    n_people = n_accepted = 0
-    for one in records:
-        n_people += one.n_people
-        n_accepted += one.n_exploited + one.n_explored if isinstance(one, Round) else one.n_accepted
-    return n_people, n_accepted
+def _counts(
+    records: Sequence[AnyRound], decided: DecisionRows
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return how many applicants a round has, and how many its records state."""
+    accepted, exploit = decided.accepted, decided.exploit
+    counts = {"n_people": accepted, "n_accepted": accepted}
+    if isinstance(records[0], Round):
+        counts = {
+            "n_people": accepted,
+            "n_exploited": accepted & exploit,
+            "n_explored": accepted & ~exploit,
+        }
+    numbers = {name: int(rows.sum()) for name, rows in counts.items()} | {"n_people": accepted.size}
+    stated = {name: sum(getattr(one, name) for one in records) for name in counts}
+    return numbers, stated
+
+
+def _without_notes(record: AnyRound) -> dict[str, Any]:
+    return {name: value for name, value in json_values(record).items() if name != "notes"}
+
+
+def _refuse_record(entry: Entry, made: dict[str, Any], stated: dict[str, Any]) -> None:
+    name = first_other_value(json.loads(to_json(made)), json.loads(to_json(stated)), CLOSE)
+    if name is not None:
+        raise MismatchError(f"{describe(entry)}: {name} of its round {_DIFFERS}.")
 
 
 class ByLearning(Proof):
@@ -406,6 +427,9 @@ class ByLearning(Proof):
             if before is not None:
                 self._check_groups(before, state.shape, entry, facts.people, facts.decisions)
             _check_reasons(entry, facts.people, state.shape, state.classifier, facts.decisions)
+        made = [one for one in state.classifier.rounds_ if one.round == entry.says["round"]]
+        for record, stated in zip(made, read_rounds(entry), strict=True):
+            _refuse_record(entry, _without_notes(record), _without_notes(stated))
         granted = granted_with(state.classifier)
         self._granted = {key: says for key, says in granted.items() if key not in self._seen}
 

@@ -27,6 +27,9 @@ from fairchance.people.reasons import Scored
 
 __all__ = ["Algorithm1Policy", "Regions"]
 
+# Fields of f_t that the record of a round repeats.
+_STATED = ("calibrated", "n_outcomes", "estimated_fdr", "disparity", "feasible", "follows")
+
 
 @dataclass(frozen=True)
 class Regions:
@@ -131,6 +134,12 @@ class Algorithm1Policy(Policy):
     def certified(self) -> bool:  # type: ignore[override]
         """False: Algorithm 1 promises nothing with confidence."""
         return False
+
+    def stated(self) -> tuple[dict[str, Any], ...]:
+        """Return what the record of its round repeats of f_t."""
+        f = self.f
+        told = {name: getattr(f, name) for name in _STATED}
+        return (told | {"thresholds": f.thresholds.tolist(), "ramp": self.ramp},)
 
     def read(
         self,

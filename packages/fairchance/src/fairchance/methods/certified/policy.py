@@ -67,6 +67,10 @@ class CertifiedPolicy(Policy):
         """Whether the policy of every group is certified."""
         return self.status == "certified"
 
+    def stated(self) -> tuple[dict[str, Any], ...]:
+        """Return the status and the share that the records of its round repeat."""
+        return tuple({"status": one.status, "share": one.sure_share} for one in self.choices)
+
     def read(
         self,
         X: Any,
