@@ -83,7 +83,7 @@ def test_a_checkpoint_from_a_file(ledger, monkeypatch):
     for name in ("kept.txt", "@kept.txt", path.parent / "kept.txt"):
         assert run(url, "--checkpoint", name).exit_code == 0
     output = run(url, "--checkpoint", "other.txt")
-    assert (output.exit_code, "entry 7" in output.stdout) == (4, True)
+    assert (output.exit_code, "entry 5" in output.stdout) == (4, True)
     assert "'none.txt'" in run(url, "--checkpoint", "@none.txt").stderr
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -87,6 +88,8 @@ _OWN = (
     ("init", "init", DECIDING),
     ("decide", "decide", DECIDING),
     ("observe", "observe", DECIDING),
+    ("round", "rounds", DECIDING),
+    ("import", "imports", DECIDING),
     ("status", "status", DECIDING),
     ("report", "report", DECIDING),
     ("verify", "verify", DECIDING),
@@ -111,7 +114,12 @@ _OWN = (
 def _commands() -> dict[str, Command]:
     """Return our own commands, then those of other packages, which cannot replace ours."""
     known = {
-        name: Command(name, f"fairchance.cli.commands.{module}", name, panel)
+        name: Command(
+            name,
+            f"fairchance.cli.commands.{module}",
+            f"{name}_" if iskeyword(name) else name,
+            panel,
+        )
         for name, module, panel in _OWN
     }
     for found in entry_points(group=_GROUP):

@@ -150,15 +150,16 @@ def namesakes_message(names: list[str]) -> list[str]:
 _SHOWN_VALUES = 3  # of a column; JSON has all
 
 
-def unseen_values(classifier: Any, X: Any) -> list[dict[str, Any]] | None:
+def unseen_values(reading: Any, X: Any) -> list[dict[str, Any]] | None:
     """Return values of text columns that no applicant of the history had.
 
     A classifier keeps the values that several applicants of the history had, so columns with other
-    values too are left out here. None if the classifier's learner reads text itself.
+    values too are left out here. None if the classifier's learner reads text itself. ``reading`` is
+    how it reads applicants.
 
     Each is a ``column``, a ``value`` and the number of ``people``, the most frequent first.
     """
-    columns = getattr(getattr(classifier, "_intake", None), "columns", None)
+    columns = getattr(reading, "columns", None)
     if columns is None:
         return None
     rows = [

@@ -6,12 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fairchance.audit.log import DecisionLog
+from fairchance.core.groups import Attributes
 from fairchance.errors import InputError
 from fairchance.ledger.base import Entry, Standing
 from fairchance.ledger.control import Control
 from fairchance.ledger.decision_log import decision_log_of
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.objections import check_objections, to_hold
+from fairchance.ledger.policies import read_policy
 from fairchance.ledger.replay import State
 from fairchance.ledger.sql import Reader
 from fairchance.ledger.summary import Summary, summary_of
@@ -64,6 +66,32 @@ class ProgramView:
         Later calls of the program go on with this object, so copy what must outlive the block.
         """
         return self._state.classifier
+
+    @cached_property
+    def open_round(self) -> int | None:
+        """The round in which the next applicant is decided on; None if a batch is a round."""
+        opened = self.reader.open_round()
+        if opened is not None:
+            return int(opened.says["round"])
+        if "rounds" not in self.about:
+            return None
+        last = next(self.reader.newest_first("batch"), None)
+        return 1 if last is None else int(last.says["round"]) + 1
+
+    @cached_property
+    def reading_rules(self) -> Any:
+        """How applicants are read: by the policy of the open round, or by the classifier."""
+        opened = self.reader.open_round()
+        if opened is not None:
+            policy: Any = read_policy(self.reader, opened, self.program._allowed)
+            return policy.reader
+        return getattr(self.classifier, "_intake", None)
+
+    @property
+    def known_groups(self) -> Attributes | None:
+        """The groups of the program's history, if it had any."""
+        known: Attributes | None = getattr(self.reading_rules, "sensitive", None)
+        return known
 
     def standing(self, ids: Any) -> Standing:
         """Return what is decided and known about applicants, as ``Program.standing`` does."""

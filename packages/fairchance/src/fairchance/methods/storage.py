@@ -32,6 +32,7 @@ from fairchance.errors import InputError, UntrustedError, VersionsError, to_inst
 from fairchance.extras import arrow
 from fairchance.frames import is_frame
 from fairchance.methods.estimator import DecidingClassifier
+from fairchance.methods.policy import Policy
 from fairchance.methods.stored_trees import check_trees
 
 __all__ = ["dump_estimator", "dumps", "load", "load_estimator", "loads", "save"]
@@ -58,8 +59,8 @@ _FROM_FILES = ("filename", "file")
 _GRIDS = ("param_grid", "param_distributions")  # attributes that list parameters to try
 
 
-def save(classifier: DecidingClassifier, path: str | Path) -> None:
-    """Write a classifier to a file; an old file is replaced only once the new one is complete.
+def save(classifier: DecidingClassifier | Policy, path: str | Path) -> None:
+    """Write a classifier or a policy to a file; an old file is replaced only once the new one is complete.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def dumps(value: Any) -> bytes:
 
 
 def load(path: str | Path, *, types: Iterable[type] = (), trusted: Iterable[str] = ()) -> Any:
-    """Read a classifier that ``save`` wrote; it continues exactly where it was.
+    """Read a classifier or a policy that ``save`` wrote; it continues exactly where it was.
 
     Parameters
     ----------
@@ -108,7 +109,9 @@ def load(path: str | Path, *, types: Iterable[type] = (), trusted: Iterable[str]
     trusted
         Names of types that estimators in the file may contain, as skops asks for.
     """
-    return loads(Path(path).read_bytes(), types=types, trusted=trusted, name=str(path))
+    content = Path(path).read_bytes()
+    kinds = DecidingClassifier, Policy
+    return loads(content, types=types, trusted=trusted, name=str(path), holds=kinds)
 
 
 def loads(
@@ -117,7 +120,7 @@ def loads(
     types: Iterable[type] = (),
     trusted: Iterable[str] = (),
     name: str = "the content",
-    holds: type = DecidingClassifier,
+    holds: type | tuple[type, ...] = DecidingClassifier,
 ) -> Any:
     """Read the bytes of ``dumps``, a value of the type ``holds``; messages call it ``name``."""
     for method in _METHODS:
@@ -145,7 +148,9 @@ def loads(
             f"{name} is no file of fairchance.save, or it is damaged ({why})."
         ) from error
     if not isinstance(value, holds):
-        kind = "classifier" if holds is DecidingClassifier else holds.__name__
+        kinds = holds if isinstance(holds, tuple) else (holds,)
+        named = {DecidingClassifier: "classifier", Policy: "policy"}
+        kind = " or ".join(named.get(one, one.__name__) for one in kinds)
         raise InputError(f"{name} does not hold a {kind}.")
     return value
 

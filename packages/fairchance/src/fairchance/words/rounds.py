@@ -14,10 +14,11 @@ from fairchance.words import counted, first_of, independence, percent
 
 if TYPE_CHECKING:
     from fairchance.core.decisions import CertifiedRound, Note, Round
-    from fairchance.ledger.summary import NextTested, RoundSummary, Summary
+    from fairchance.ledger.summary import NextTested, OpenRound, RoundSummary, Summary
     from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
 
-__all__ = ["DO_NOT_WAIT", "NOTES", "about_certificate", "about_round", "assumed", "began_again"]
+__all__ = ["DO_NOT_WAIT", "IN_OPEN_ROUND", "NOTES", "open_round_words"]
+__all__ += ["about_certificate", "about_round", "assumed", "began_again"]
 __all__ += ["certificates_assume", "held_up", "needed", "note_text", "note_words", "promised"]
 __all__ += ["ramp_words", "reason", "restart_cost", "restarted", "sentence", "status_word"]
 __all__ += ["surely", "take_up_rows", "waiting", "withdrawn"]
@@ -37,6 +38,8 @@ DO_NOT_WAIT = (
 )
 
 
+IN_OPEN_ROUND = "The round is open: what it promises or estimates is on record when it is closed."
+
 # What rounds without a certificate are.
 _UNCERTIFIED = {"shadow": "shadow mode", "incumbent": "today's policy decides"}
 
@@ -55,6 +58,28 @@ def ramp_words(ramp: float) -> str:
         f"the program decides on {percent(ramp)} of applicants, and the lender's own decisions "
         f"stand for the others"
     )
+
+
+def open_round_words(found: OpenRound) -> str:
+    """Say that a round is open, since when and until when, and what was decided in it.
+
+    Examples
+    --------
+    >>> from fairchance.ledger.summary import OpenRound
+    >>> at = "2031-03-01T09:00:00+00:00"
+    >>> open_round_words(OpenRound(3, 17, at, None, 1.0, "pilot", False, 120, 40, 5))
+    'Round 3 is open since 2031-03-01 09:00 UTC: 40 of 120 applicants accepted so far, counted \
+nowhere else.'
+    """
+    until = "" if found.expires is None else f", until {_minute(found.expires)} at the latest"
+    return (
+        f"Round {found.round} is open since {_minute(found.at)}{until}: {found.n_accepted:,} of "
+        f"{counted(found.n_people, 'applicant')} accepted so far, counted nowhere else."
+    )
+
+
+def _minute(at: str) -> str:
+    return f"{at[:16].replace('T', ' ')} UTC"
 
 
 def reason(why: str) -> str:

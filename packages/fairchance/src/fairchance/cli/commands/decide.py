@@ -77,7 +77,7 @@ from fairchance.errors import InputError, LearningWarning, LedgerError
 from fairchance.extras import arrow
 from fairchance.words import counted
 from fairchance.words.batches import unlike_words
-from fairchance.words.rounds import about_certificate, about_round
+from fairchance.words.rounds import IN_OPEN_ROUND, about_certificate, about_round
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.core.decisions import Decisions
@@ -88,7 +88,7 @@ if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.ledger.program import Program, ProgramView
     from fairchance.ledger.sql import Reader
 
-__all__ = ["decide"]
+__all__ = ["decide", "read_applicants"]
 
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]*")  # without leading zeros, as it is written back
 _LEAST_ID, _LARGEST_ID = -(2**63), 2**63 - 1
@@ -138,7 +138,7 @@ def decide(
     more than half of the rows cannot be used, or if a column is very unlike the history, nothing is
     recorded. Applicants who were decided on in an earlier round do not count as refused. If the
     same command is given again, for example after a crash, it answers from the record and decides
-    nothing again.
+    nothing again. While a round is open, applicants are decided on in it, and --batch has no use.
 
     Example: fairchance decide applicants.csv -o decisions.csv --ledger sqlite:///lender.db
     """
@@ -148,7 +148,7 @@ def decide(
         source = file_name(applicants)
         opened = open_program(ledger, program, by, trusted)
         with progress("reading applicants", json), opened.reading() as view:
-            sent = _read_applicants(view, applicants, batch, source)
+            sent = read_applicants(view, applicants, batch, source, in_round=view.open_round)
             sentences = view.about.get("reasons", {})
         if strict:
             sent.refusals.stop(source)
@@ -162,7 +162,7 @@ def decide(
         with (
             progress("writing the decisions", json),
             recorded_already(
-                f"batch {sent.name!r} is recorded and its file is missing",
+                f"{_record_of(sent)} recorded and its file is missing",
                 "the same command writes it, with another -o if necessary",
             ),
         ):
@@ -170,7 +170,7 @@ def decide(
             kept = replace_table(_decision_table(decisions, sentences), out)
         with (
             recorded_already(
-                f"batch {sent.name!r} is recorded and this summary is missing",
+                f"{_record_of(sent)} recorded and this summary is missing",
                 "the same command prints it",
             ),
             opened.reading() as view,
@@ -184,6 +184,10 @@ def decide(
         print_json(result)
     else:
         print_lines(_message(result), to_stderr="-" in (out, refused_file))
+
+
+def _record_of(sent: SentFile) -> str:
+    return "the decisions are" if sent.name is None else f"batch {sent.name!r} is"
 
 
 def _check_paths(source: str, out: str, refused: str | None, ledger: str, json: bool) -> str:
@@ -230,32 +234,42 @@ class SentFile:
     n_decided
         How many refused rows are of applicants who were decided on in earlier rounds, with no
         mistake.
+    decision
+        The column of that name, as truth values, if it was asked for.
     """
 
     X: Any
     groups: Any
     ids: NDArray[Any]
     by_lender: dict[str, Any]
-    name: str
+    name: str | None
     recorded: Entry | None
     refusals: Refusals
     n_decided: int
+    decision: NDArray[np.bool_] | None = None
 
 
-def _read_applicants(view: ProgramView, path: str, batch: str | None, source: str) -> SentFile:
-    """Read a file of applicants.
+def read_applicants(
+    view: ProgramView,
+    path: str,
+    batch: str | None,
+    source: str,
+    *,
+    in_round: int | None = None,
+    decision: str | None = None,
+) -> SentFile:
+    """Read a file of applicants, and the column of decisions on them if it is named.
 
-    Applicants who were decided on before are refused, unless it was in this batch: a file that is
-    sent again gives the same batch, in any order of its rows. Unknown applicants are refused too
+    Applicants who were decided on before are refused, unless it was in this batch, or in the round
+    ``in_round``, which has no batch yet: a file that is sent again gives the same batch, in any
+    order of its rows. Unknown applicants are refused too
     if others in the file belong to a batch with erased applicants: they may be among the erased
     and must not be decided on twice.
     """
     shape, reader = view.shape, view.reader
     roles, _ = roles_and_labels(view)
     _check_columns(view.program.name, shape, roles, batch)
-    from fairchance.ledger.encoding import known_groups  # noqa: PLC0415 - an extra
-
-    groups = known_groups(view.classifier)
+    groups = view.known_groups
     is_aware = view.settings.says["group_mode"] == "aware"
     file = read_sent(path, text=text_columns(roles, shape.columns))
     table, refusals = split_rows(
@@ -279,8 +293,11 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     standing = reader.standing(table[roles.id].to_pylist())
     named = None if batch is None else reader.entry("batch", batch)
     unsure = _maybe_erased(reader, standing.persons, named)
-    recorded = named if batch is not None else _batch_of(reader, standing.persons[~unsure])
+    recorded = named
+    if batch is None and in_round is None:
+        recorded = _batch_of(reader, standing.persons[~unsure])
     decided = _decided_elsewhere(standing, recorded)
+    decided &= standing.round != (-1 if in_round is None else in_round)
     unsure &= ~decided
     rows = np.flatnonzero(refusals.usable)
     refusals.add(rows[unsure], "maybe_erased")
@@ -289,12 +306,17 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     table = table.filter(arrow().array(~left_out))
     X, values, ids = _as_sent(table, roles, shape, groups)
     name = batch or (token_hex(6) if recorded is None else recorded.key)
+    taken = None
+    if decision is not None:
+        words = {"accepted": ["accept"], "rejected": ["reject"]}
+        taken = truth_values(table[decision], words) == "yes"
     by_lender = {
         role: truth_values(table[column], decisions if role == "incumbent" else {}) == "yes"
         for role, column in roles.by_lender.items()
     } | persons_of(table, roles)
     n_decided = int((decided & (standing.round > 0)).sum())  # the history is never sent on purpose
-    return SentFile(X, values, ids, by_lender, name, recorded, refusals, n_decided)
+    in_batch = None if in_round is not None and batch is None else name
+    return SentFile(X, values, ids, by_lender, in_batch, recorded, refusals, n_decided, taken)
 
 
 def _may_be_missing(view: ProgramView) -> Sequence[str]:
@@ -535,13 +557,14 @@ def _decision_table(decisions: Decisions, sentences: dict[str, dict[str, str]]) 
 
 def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str, Any]:
     """Return what was decided, as plain data."""
-    entry, shape = view.reader.entry("batch", sent.name), view.shape
-    assert entry is not None
+    shape = view.shape
+    entry = None if sent.name is None else view.reader.entry("batch", sent.name)
+    says: dict[str, Any] = {} if entry is None else entry.says
     roles, _ = roles_and_labels(view)
     accepted, explored = int(decisions.accepted.sum()), int(decisions.explored.sum())
     before = sent.recorded
     return {
-        "batch": entry.key,
+        "batch": None if entry is None else entry.key,
         "round": decisions.round,
         "recorded_before": None if before is None else {"at": before.at, "by": before.by},
         "people": len(decisions),
@@ -554,12 +577,12 @@ def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str
         "ramp": decisions.ramp,
         "status": decisions.status,
         "certified": bool(decisions.certified),
-        "rounds": entry.says["rounds"],
-        "message": _promise_of(entry, view.classifier.bound_),
+        "rounds": says.get("rounds", []),
+        "message": IN_OPEN_ROUND if entry is None else _promise_of(entry, view.classifier.bound_),
         "overridden_since": _overridden_since(view, sent),
-        "unseen": unseen_values(view.classifier, sent.X) if shape.columns.texts else [],
-        "new_groups": new_groups(view.classifier, sent.groups),
-        "unlike": entry.says.get("unlike", []),
+        "unseen": unseen_values(view.reading_rules, sent.X) if shape.columns.texts else [],
+        "new_groups": [] if entry is None else new_groups(view.classifier, sent.groups),
+        "unlike": says.get("unlike", []),
         "namesakes": namesakes(shape.columns.names or (), roles.groups),
     }
 
@@ -597,7 +620,9 @@ def _decided_message(result: dict[str, Any]) -> list[str]:
         f"{result['explored']:,} explored."
     )
     before = result["recorded_before"]
-    if before is None:
+    if result["batch"] is None:
+        lines = [counts]
+    elif before is None:
         lines = [counts, f"Recorded as batch {result['batch']}."]
     else:
         when = before["at"][:19].replace("T", " ")

@@ -36,6 +36,7 @@ from fairchance.words.checks import CAUTION, check_text, verdict
 from fairchance.words.money import MONEY_TITLES, money_note, money_rows, money_verdict
 from fairchance.words.rounds import (
     certificates_assume,
+    open_round_words,
     ramp_words,
     sentence,
     status_word,
@@ -132,6 +133,7 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         "late": {"after_days": late, **asdict(summary.waiting(late))},
         "certified_rounds": [row.round for row in summary.rounds if row.stands],
         "withdrawn_rounds": [row.round for row in summary.rounds if row.withdrawn],
+        "open_round": None if summary.open_round is None else asdict(summary.open_round),
         "enters_next": _enters_next(summary),
         "rounds": [_round(row) for row in summary.rounds],
         "groups": [_group(group) for group in summary.groups],
@@ -197,6 +199,8 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
         if check.light != "green":
             line = f"• {check.light.upper()}: {check_text(check)}"
             _print(console, line, style=_STYLES[check.light])
+    if summary.open_round is not None:
+        _print(console, open_round_words(summary.open_round))
     if summary.control.ramp < 1:
         _print(console, sentence(ramp_words(summary.control.ramp)))
     if not summary.rounds:

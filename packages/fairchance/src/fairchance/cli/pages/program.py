@@ -55,6 +55,7 @@ from fairchance.words.money import MONEY_TITLES, money_note, money_rows, money_v
 from fairchance.words.rounds import (
     certificates_assume,
     note_text,
+    open_round_words,
     ramp_words,
     reason,
     restarted,
@@ -122,8 +123,10 @@ def program_page(summary: Summary, details: Details, late: float) -> Page:
 
 def _about(summary: Summary) -> str:
     when = f"Counted from the ledger on {date(summary.at, time=True)}."
+    if summary.open_round is not None:
+        when = f"{open_round_words(summary.open_round)} {when}"
     if not summary.rounds:
-        return f"A history of {people(summary.n_history)}, and no decisions yet. {when}"
+        return f"A history of {people(summary.n_history)}, and no closed round yet. {when}"
     return (
         f"{people(summary.total('n_people'))} decided on in {counted(len(summary.rounds), 'round')}"
         f", {summary.total('n_accepted'):,} of them accepted. {when}"
