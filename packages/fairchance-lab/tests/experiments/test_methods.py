@@ -216,6 +216,7 @@ OPTIONS = {  # with the parameters that they set
     "coverage_reference_size": (50, {"coverage.reference_size": 50}),
     "min_outcomes": ("none", {"min_outcomes": None}),
     "first_round": ("learned", {"first_round": "learned"}),
+    "exploration": ("coins", {"exploration": "coins"}),
     "bounds_in": ("fit", {"bounds_in": "fit"}),
     "maturity": (2, {"maturity": 2}),
     "group_mode": ("blind", {"group_mode": "blind"}),

@@ -175,6 +175,7 @@ PARTIAL = [
     ("coverage_threshold = 0.7", {"coverage": fc.SummedAcceptance(0.7)}),
     ("strategy_floor = 0.01", {"strategy": fc.ScoreWeighted(floor=0.01)}),
     ("explore = false", {"budget": fc.ExploitOnly()}),
+    ('exploration = "coins"', {"exploration": "coins"}),
 ]
 MADE = {"certified": fc.CertifiedClassifier, "partial-feedback": fc.PartialFeedbackClassifier}
 

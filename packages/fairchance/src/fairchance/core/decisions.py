@@ -210,6 +210,8 @@ class Round(Displayed):
         How many the lender's own process accepted; None if its decisions were not given.
     n_barred
         How many applicants were barred from acceptance.
+    coins
+        Whether a coin of their own decided on each applicant, and not a draw from the batch.
     """
 
     round: int
@@ -236,6 +238,7 @@ class Round(Displayed):
     ramp: float = field(default=1.0, kw_only=True)
     n_incumbent: int | None = field(default=None, kw_only=True)
     n_barred: int = field(default=0, kw_only=True)
+    coins: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)

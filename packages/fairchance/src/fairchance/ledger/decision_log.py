@@ -144,14 +144,12 @@ def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
 def flips_coins(classifier: str, batch: Entry) -> bool:
     """Return whether a coin of their own decided on each applicant of a batch.
 
-    ``CertifiedClassifier`` flips coins. Algorithm 1, with two or many outcomes and on cells, draws
-    a fixed number of the explore region, unless it follows the past by coins
-    (``first_round="drawn"``). Candidates who were certain belong to the draw too: who is certain
-    depends on the rest of the batch. Nothing is known of other classifiers, and a draw is the
-    cautious answer.
+    ``CertifiedClassifier`` flips coins, and the record of a round of Algorithm 1 says it.
+    Candidates of a draw who were certain belong to it too: who is certain depends on the rest of
+    the batch. Nothing is known of other classifiers, and a draw is the cautious answer.
     """
     return classifier == CertifiedClassifier.__name__ or any(
-        isinstance(record, Round) and record.follows == "drawn" for record in read_rounds(batch)
+        isinstance(record, Round) and record.coins for record in read_rounds(batch)
     )
 
 

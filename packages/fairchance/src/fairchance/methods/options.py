@@ -149,6 +149,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         **_COMMON,
         "min_selection_rate": NUMBER,
         "explore": FLAG,
+        "exploration": ChoiceValue(("fixed", "coins")),
         "coverage_threshold": NUMBER,
         "fairness": ChoiceValue(tuple(_FAIRNESS)),
         "fairness_difference": NUMBER,
@@ -266,6 +267,8 @@ def why_useless(key: str, settings: Mapping[str, Any]) -> str:
         if word in values and settings.get(key) is not False:
             return f"{other} is missing" if word is None else f"{other} = {word!r}"
     # Without exploration, a strategy has an effect only if it also counts coverage by g.
+    if key == "exploration" and settings.get("explore") is False:
+        return "explore = False"
     explored = settings.get("explore", True) or settings.get("coverage") == "sum-of-g"
     if key.startswith("strategy") and not explored:
         return "explore = False"

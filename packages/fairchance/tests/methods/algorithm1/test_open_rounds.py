@@ -354,3 +354,12 @@ def test_nothing_is_learned_from_a_void_round():
         used = LabelledRows.of(rows, classifier._log, classifier._rules(4)).weight > 0
         assert not used[rows["round"] == 2].any()
         assert used[rows["round"] == 1].any()
+
+
+@pytest.mark.parametrize(
+    ("exploration", "first_round", "coins"),
+    [("coins", "cut", True), ("fixed", "drawn", True), ("fixed", "cut", False)],
+)
+def test_the_record_says_whether_coins_were_flipped(exploration, first_round, coins):
+    classifier = play(started(exploration=exploration, first_round=first_round), range(2))
+    assert [record.coins for record in classifier.rounds_] == [coins, exploration == "coins"]

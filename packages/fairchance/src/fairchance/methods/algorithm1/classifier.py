@@ -731,6 +731,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
             ramp=policy.ramp,
             n_incumbent=None if batch.incumbent is None else int(batch.incumbent.sum()),
             n_barred=0 if batch.barred is None else int(batch.barred.sum()),
+            coins=self._flips_coins or f.follows == "drawn",
         )
         given = self._given_to(batch, accepted)
         position = self._log.add_likelihood(f.likelihood)
