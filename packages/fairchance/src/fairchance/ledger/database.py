@@ -24,6 +24,7 @@ from fairchance.errors import InputError, LedgerError
 from fairchance.ledger import schema
 
 __all__ = [
+    "BEFORE_WRITING",
     "WAIT",
     "check_tables",
     "compact",
@@ -61,6 +62,10 @@ _SQLITE_SETTINGS = (
     "wal_autocheckpoint=4000",  # pages, about 16 MB
     "schema_version",  # reads the file, so that it fails here if it cannot be read
 )
+# What a connection does before it writes. If the disk failed in an earlier commit, the log may hold
+# rows that are not on the disk. A checkpoint puts them there, or raises, before a call answers from
+# them or adds to the log behind them.
+BEFORE_WRITING = ("journal_mode=WAL", "wal_checkpoint(PASSIVE)")
 _LONGEST = 2**29  # bytes of one stored value, such as a state or the digests of a batch
 _LOGS = ("-wal", "-journal")  # what SQLite appends to the name of its log files
 _NO_RIGHTS = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
@@ -182,10 +187,8 @@ def _begin(connection: sa.Connection) -> None:
     if not connection.get_execution_options().get("writes", False):
         connection.exec_driver_sql("BEGIN")
         return
-    connection.exec_driver_sql("PRAGMA journal_mode=WAL").close()  # not by readers: it may write
-    # If the disk failed in an earlier commit, the log may hold entries that are not on the disk.
-    # This puts them there, or raises, before a call answers from them.
-    connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
+    for setting in BEFORE_WRITING:
+        connection.exec_driver_sql(f"PRAGMA {setting}").close()
     # A reader that became a writer could meet another doing the same, and neither could go on.
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 

@@ -120,8 +120,8 @@ class Inserter:
 
     def add(self, program: str, opened: Entry, rows: StoredRows) -> None:
         """Give applicants numbers and add them to the round, durably, or raise."""
-        with database.translating_errors(self._engine), self._line() as line:
-            found = line.add(program, opened, rows)
+        with database.translating_errors(self._engine):
+            found = self._add(program, opened, rows)
         if found == "closed":
             raise RoundClosedError(
                 f"round {opened.says['round']} of program {program!r} is closed; decide in the "
@@ -133,6 +133,20 @@ class Inserter:
             raise KnownApplicationError(
                 f"{who} is in the ledger already; an applicant who applies again needs a new id."
             )
+
+    def _add(self, program: str, opened: Entry, rows: StoredRows) -> str:
+        line: _Line | None = None
+        try:
+            with self._line() as line:
+                return line.add(program, opened, rows)
+        except Exception:
+            if line is None or line.is_new or not line.is_lost:
+                raise
+        # The server ended a connection that was kept here. If it recorded the rows before, they are
+        # known now.
+        self.close()
+        with self._line() as line:
+            return line.add(program, opened, rows)
 
     def close(self) -> None:
         """Close connections that nobody uses."""
@@ -158,6 +172,7 @@ class Inserter:
             except BaseException:
                 line.close()
                 raise
+            line.is_new = False
             with self._changed:
                 self._idle.append(line)
         finally:
@@ -206,6 +221,7 @@ class _Line(ABC):
         self._proxy = engine.raw_connection()
         self._driver: Any = self._proxy.driver_connection
         self._numbers: dict[str, int] = {}  # of programs
+        self.is_new, self.is_lost = True, False
 
     def close(self) -> None:
         """Close the connection."""
@@ -238,7 +254,8 @@ class _FileLine(_Line):
         self._path = Path(str(engine.url.database)).absolute()
         self._file = self._identity()
         super().__init__(engine)
-        self._driver.execute("PRAGMA journal_mode=WAL").close()
+        for setting in database.BEFORE_WRITING:
+            self._driver.execute(f"PRAGMA {setting}").close()
         self._driver.execute("PRAGMA busy_timeout=0").close()
 
     def _identity(self) -> tuple[int, int] | None:
@@ -310,11 +327,11 @@ class _ServerLine(_Line):
 
         driver, number = self._driver, self._number(program, "%s")
         n, this = len(rows.people["person"]), (number, opened.says["round"], opened.hash)
-        first = self._reserve(number, opened, n)
-        if first is None:
-            return "closed"
-        number_rows(rows, first)
         try:
+            first = self._reserve(number, opened, n)
+            if first is None:
+                return "closed"
+            number_rows(rows, first)
             is_open = self._send(this, rows) if n <= _FEW else self._copy(this, rows)
         except psycopg.errors.UniqueViolation as error:
             driver.rollback()
@@ -322,7 +339,8 @@ class _ServerLine(_Line):
                 raise
             return "known"
         except psycopg.Error:
-            if not driver.closed:
+            self.is_lost = driver.closed
+            if not self.is_lost:
                 driver.rollback()
                 raise
             with database.reporting_lost_commits(self._engine):
