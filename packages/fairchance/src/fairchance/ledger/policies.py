@@ -22,17 +22,23 @@ from fairchance.errors import LedgerError
 from fairchance.ledger.base import Entry, Facts
 from fairchance.ledger.replay import Allowed
 from fairchance.ledger.sql import Reader, Writer
+from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
 from fairchance.methods.certified.classifier import CertifiedClassifier, DeployedRung
 from fairchance.methods.policy import Policy
 from fairchance.methods.storage import dumps, loads
 
 __all__ = ["EVIDENCE", "granted_with", "ladder_keys", "pack_policy", "policy_content"]
-__all__ += ["read_policy", "record_certificates"]
+__all__ += ["read_policy", "record_certificates", "stores_policies"]
 
 # Fields of a round's record that a certificate repeats.
 EVIDENCE = ("share", "log_wealth", "threshold", "group", "round")
 _SHARED = "shared.json"  # which files of a policy are those of another, by name
 _WORTH = 500  # bytes of a file that is not stored again
+
+
+def stores_policies(classifier: Any) -> bool:
+    """Return whether the rounds of a classifier are proved by their policies."""
+    return type(classifier) in (CertifiedClassifier, PartialFeedbackClassifier)
 
 
 def pack_policy(reader: Reader, policy: Policy) -> tuple[dict[str, Any], bytes]:

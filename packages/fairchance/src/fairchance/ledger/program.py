@@ -67,12 +67,13 @@ from fairchance.ledger.outcomes import (
     read_outcomes,
     unique_outcomes,
 )
-from fairchance.ledger.policies import pack_policy, record_certificates
+from fairchance.ledger.policies import pack_policy, record_certificates, stores_policies
 from fairchance.ledger.replay import (
     Allowed,
     State,
     first_difference,
     lender_options,
+    opens_rounds,
     recorded_parts,
 )
 from fairchance.ledger.retention import (
@@ -533,7 +534,7 @@ class Program:
         decided: Decisions = classifier.decide(sent.encoded.X, **options)
         stored: dict[str, Any] = {}
         payload = None
-        if hasattr(classifier, "open_round"):
+        if stores_policies(classifier):
             stored, payload = pack_policy(writer, classifier.policy_)
         reasons = reasons_for(
             classifier,
@@ -742,9 +743,10 @@ class Program:
         request: str | None = None,
     ) -> None:
         classifier, control = state.classifier, ProgramView(self, writer).control
-        if not hasattr(classifier, "open_round"):
+        if not opens_rounds(classifier):
             raise InputError(
-                f"a {type(classifier).__name__} opens no rounds; send whole batches to decide."
+                f"a {type(classifier).__name__} draws from whole batches; send these to decide, or "
+                f"make a program with exploration = 'coins' or kind = 'certified'."
             )
         _check_not_paused(control, given=incumbent)
         held_up = _held_up(classifier)

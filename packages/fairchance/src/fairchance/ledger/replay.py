@@ -21,12 +21,14 @@ from fairchance.errors import LearningWarning, LedgerError
 from fairchance.ledger.base import DecisionRows, Entry, Facts, Ints, PeopleRows
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.sql import Reader
+from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
+from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.methods.policy import Policy
 from fairchance.methods.storage import loads
 from fairchance.people.likelihoods import PolicyFunction
 
 __all__ = ["CLOSE", "Allowed", "State", "as_decisions", "erased_rows", "first_difference"]
-__all__ += ["lender_options", "recorded_parts", "rows_of"]
+__all__ += ["lender_options", "opens_rounds", "recorded_parts", "rows_of"]
 
 # A second of replay, about, in applicants: a state is stored once more would have to be replayed.
 _SECOND = 50_000
@@ -171,7 +173,7 @@ class State:
     ) -> list[tuple[Decisions, Decisions]]:
         """Open the round of a batch unless it is open, and close it."""
         people, recorded = facts.people, facts.decisions
-        if not hasattr(self.classifier, "open_round"):
+        if not opens_rounds(self.classifier):
             assert people is not None
             assert recorded is not None
             return [self._decide_at_once(entry, people, recorded)]
@@ -279,6 +281,16 @@ class State:
         """Withdraw accepted applicants; a classifier that cannot do so waits for them forever."""
         if ids.size and hasattr(self.classifier, "withdraw"):
             self.classifier.withdraw(ids)
+
+
+def opens_rounds(classifier: Any) -> bool:
+    """Return whether a classifier opens and closes rounds by policies.
+
+    A subclass may decide in another way than its policy does.
+    """
+    if type(classifier) is PartialFeedbackClassifier:
+        return bool(classifier.exploration == "coins")
+    return type(classifier) is CertifiedClassifier
 
 
 @contextmanager

@@ -53,6 +53,12 @@ class Policy(ABC):
     versions: dict[str, str]
     expires: str | None
 
+    draws_together = False  # whether an answer depends on all applicants of the batch
+
+    def without_draw(self) -> Policy:
+        """Return a policy that explores nobody, if its draw depends on the whole batch."""
+        return self
+
     @abstractmethod
     def read(
         self,

@@ -17,7 +17,13 @@ from fairchance.core.versions import versions
 from fairchance.errors import LearningWarning
 from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows
 from fairchance.ledger.encoding import Shape
-from fairchance.ledger.policies import EVIDENCE, granted_with, policy_content, read_policy
+from fairchance.ledger.policies import (
+    EVIDENCE,
+    granted_with,
+    policy_content,
+    read_policy,
+    stores_policies,
+)
 from fairchance.ledger.records import AnyRound, read_rounds
 from fairchance.ledger.replay import (
     CLOSE,
@@ -162,7 +168,9 @@ class Proof(ABC):
 class ByPolicies(Proof):
     """Repeats every decision from the stored policy of its round, the application and its coin.
 
-    Erased applicants are left out.
+    Erased applicants are left out. A draw of fixed size depends on all applicants of the batch, so
+    after an erasure the draws of the others cannot be repeated; their scores, thresholds and
+    regions are.
     """
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
@@ -230,15 +238,20 @@ class ByPolicies(Proof):
         shape = self._shape
         assert shape is not None
         known = np.flatnonzero(~erased_rows(people))
-        self.n_not_repeated += len(people) - known.size
+        n = len(people)
         if not known.size:
+            self.n_not_repeated += n
             return
+        is_drawn = known.size == n or not policy.draws_together
+        if not is_drawn:
+            policy = policy.without_draw()
         people, decisions = rows_of(people, known), rows_of(recorded, known)
 
         def difference(rows: PeopleRows) -> tuple[Any, str] | None:
             for part in recorded_parts(policy, shape, rows, decisions):
                 decided = policy.decide_batch(part.applicants)
-                at = first_difference(part, decided, close=_close(decided))
+                drawn = part.exploit | is_drawn
+                at = first_difference(part, decided, drawn=drawn, close=_close(decided))
                 if at is not None:
                     return part.ids[at[0]], at[1]
             return None
@@ -247,7 +260,9 @@ class ByPolicies(Proof):
         _refuse(entry, difference(people), _DIFFERS)
         self._try_groups(entry, self._values.exchanged(people), people, difference)
         _check_reasons(entry, people, shape, policy, decisions)
-        self.n_decisions += known.size
+        n_again = known.size if is_drawn else int(decisions.exploit.sum())
+        self.n_decisions += n_again
+        self.n_not_repeated += n - n_again
 
     def _check_evidence(self, entry: Entry) -> None:
         says = entry.says
@@ -375,7 +390,7 @@ class ByLearning(Proof):
         before: Any = None
         if entry.kind == "batch":
             self.end()
-            if entry.says["group_mode"] != "aware" and not hasattr(state.classifier, "open_round"):
+            if entry.says["group_mode"] != "aware" and not stores_policies(state.classifier):
                 before = copy.deepcopy(state.classifier)
         parts = state.apply(self._reader, entry, again=True)
         self._due = dict(_to_be_dropped(state.classifier, self._valid))
@@ -397,8 +412,8 @@ class ByLearning(Proof):
     def _check_policy(self, state: State, entry: Entry) -> None:
         """Compare the policy that was learned with the stored one."""
         stored = policy_content(self._reader, entry)
-        opened = state.classifier.open_policy_
-        learned = state.classifier.policy_ if opened is None else opened
+        is_open = entry.kind == "round"
+        learned = state.classifier.open_policy_ if is_open else state.classifier.policy_
         learned = replace(learned, expires=entry.says.get("expires"))
         name = first_other_content(dumps(learned), stored, CLOSE)
         if name is not None:

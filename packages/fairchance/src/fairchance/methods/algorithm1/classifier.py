@@ -35,6 +35,7 @@ from fairchance.methods.algorithm1.exploration import (
     RecentApplicants,
     coin_chances,
     draw_explored,
+    fixed_draw_keys,
 )
 from fairchance.methods.algorithm1.learning import Learned, LearningRules, learn
 from fairchance.methods.algorithm1.past import past_policy as read_past_policy
@@ -279,6 +280,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
     _columns: ClassVar[dict[str, Any]] = LOG_COLUMNS  # extra columns of the store
     _every_round: ClassVar[int] = 50  # rounds in which all news is learned; the paper has 39
     _open_policy: Algorithm1Policy | None = None
+    _used: Algorithm1Policy | None = None  # the policy of the last round
     _recent: RecentApplicants | None = None
     _void: tuple[int, ...] = ()  # rounds that nothing is learned from
 
@@ -531,12 +533,27 @@ class PartialFeedbackClassifier(DecidingClassifier):
             expected = last if self._rounds else min(last, RECENT)
         check_expected(expected)
         ramp = check_ramp(ramp, incumbent or None)
-        policy = self._policy_of_round(expected, incumbent, ramp)
+        self._open_policy = self._apart(self._policy_of_round(expected, incumbent, ramp))
+        return self._open_policy
+
+    def _apart(self, policy: Algorithm1Policy) -> Algorithm1Policy:
+        """Return a policy with a log of its own, which later rounds do not change."""
         log = policy.log.for_round(self._rule)
         position = log.add_likelihood(policy.f.likelihood)
-        logged = replace(policy.logged, likelihood=position)
-        self._open_policy = replace(policy, log=log, logged=logged)
-        return self._open_policy
+        return replace(policy, log=log, logged=replace(policy.logged, likelihood=position))
+
+    @property
+    def policy_(self) -> Algorithm1Policy:
+        """The policy that decided the last round, if that was since the classifier was loaded."""
+        if self._used is None:
+            raise InputError("no round was decided since the classifier was loaded; decide one.")
+        return self._used
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is saved: without the policy of the last round, which a ledger stores."""
+        state: dict[str, Any] = {**super().__getstate__()}
+        state.pop("_used", None)
+        return state
 
     def close_round(self, parts: Iterable[Decisions]) -> Decisions:
         """Take in the decisions of the open round and end it.
@@ -688,6 +705,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
         candidates, n_candidates = regions.candidates, regions.n_candidates
         n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_candidates)
         n_explore, carried = self._budget.allot(t, n_exploit, self._carried, candidates.at_most)
+        self._used = policy
+        if self._open_policy is None:
+            _, start = fixed_draw_keys(self._seed, t)
+            fixed = None if self._flips_coins else (n_explore, start)
+            self._used = self._apart(replace(policy, fixed=fixed))
         if self._flips_coins or f.follows == "drawn":
             draw = policy.draw(batch, regions)
         else:

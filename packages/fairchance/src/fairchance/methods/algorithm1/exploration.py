@@ -25,7 +25,8 @@ from fairchance.people.intake import Batch
 from fairchance.people.store import ApplicantRows
 
 __all__ = ["DRAW", "RECENT", "Candidates", "RecentApplicants", "barred_note", "coin_chances"]
-__all__ += ["draw_by_coins", "draw_by_score", "draw_explored", "find_candidates"]
+__all__ += ["draw_by_coins", "draw_by_score", "draw_explored", "draw_fixed", "find_candidates"]
+__all__ += ["fixed_draw_keys"]
 
 RECENT = 1000  # applicants by whom the coins of a round are chosen
 DRAW, _START = 1, 2  # purposes of a round's randomness
@@ -159,12 +160,33 @@ def draw_explored(
     another applicant took the place of an average one of the batch; the log needs it for other
     applicants.
     """
-    keys = seed, round, n_instead
+    keys = fixed_draw_keys(seed, round)
+    return draw_fixed(batch, explore, score, n_explore, strategy, n_groups, keys, n_instead)
+
+
+def fixed_draw_keys(seed: int, round: int) -> tuple[np.uint64, np.uint64]:
+    """Return the keys of a draw of fixed size: of the applicants, and of where it starts."""
+    return round_key(seed, round, DRAW), round_key(seed, round, _START)
+
+
+def draw_fixed(
+    batch: Batch,
+    explore: NDArray[np.intp],
+    score: NDArray[Any],
+    n_explore: int,
+    strategy: Strategy,
+    n_groups: int,
+    keys: tuple[np.uint64, np.uint64],
+    n_instead: int,
+) -> tuple[Draw, NDArray[np.float64]]:
+    """Draw as ``draw_explored`` does, by the keys of the draw."""
     if not strategy.is_limited:
-        return _draw_from(batch, explore, score, n_explore, strategy, n_groups, *keys)
+        return _draw_from(batch, explore, score, n_explore, strategy, n_groups, keys, n_instead)
     candidates = find_candidates(batch, explore, score, strategy, n_groups)
     may, n_draw = candidates.may, min(n_explore, candidates.at_most)
-    draw, group_factor = _draw_from(batch, explore[may], score, n_draw, strategy, n_groups, *keys)
+    draw, group_factor = _draw_from(
+        batch, explore[may], score, n_draw, strategy, n_groups, keys, n_instead
+    )
     drawn, probability = np.zeros(explore.size, np.bool_), np.zeros(explore.size)
     drawn[may], probability[may] = draw.drawn, draw.probability
     others = np.maximum(draw.others, _LEAST_OTHERS)
@@ -246,8 +268,7 @@ def _draw_from(
     n_explore: int,
     strategy: Strategy,
     n_groups: int,
-    seed: int,
-    round: int,
+    keys: tuple[np.uint64, np.uint64],
     n_instead: int,
 ) -> tuple[Draw, NDArray[np.float64]]:
     group = batch.group[rows]
@@ -257,8 +278,8 @@ def _draw_from(
         return Draw.of_nobody(n_instead, n_groups), group_factor
     size = _sizes(batch, rows, score, strategy, group_factor)
     check_sizes(size, strategy)
-    bits = keyed_bits(batch.bits[rows], round_key(seed, round, DRAW))
-    start = round_key(seed, round, _START)
+    key, start = keys
+    bits = keyed_bits(batch.bits[rows], key)
     shares = strategy.group_shares(in_explore)
     draw = fixed_size_draw(
         size, n_explore, bits, start, group, n_groups, shares, n_batch=len(batch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from fairchance.methods.algorithm1.exploration import (
     Candidates,
     draw_by_coins,
     draw_by_score,
+    draw_fixed,
     find_candidates,
 )
 from fairchance.methods.algorithm1.learning import Learned
@@ -82,6 +83,9 @@ class Algorithm1Policy(Policy):
         How applicants are read.
     round_key, ramp_key
         Keys of the coins.
+    fixed
+        How many a draw of fixed size explores, and the key with which it starts. Such a policy
+        decides on the whole batch at once; None for coins.
 
     Examples
     --------
@@ -107,6 +111,16 @@ class Algorithm1Policy(Policy):
     ramp_key: np.uint64
     versions: dict[str, str]
     expires: str | None = None
+    fixed: tuple[int, np.uint64] | None = None
+
+    @property
+    def draws_together(self) -> bool:  # type: ignore[override]
+        """Whether a draw depends on all applicants of the batch."""
+        return self.fixed is not None and self.f.follows != "drawn"
+
+    def without_draw(self) -> Algorithm1Policy:
+        """Return a policy that explores nobody."""
+        return replace(self, fixed=(0, self.round_key))
 
     @property
     def status(self) -> str:  # type: ignore[override]
@@ -185,6 +199,20 @@ class Algorithm1Policy(Policy):
         bits, _ = coin_bits(batch, self.round_key, self.ramp_key)
         if self.f.follows == "drawn":
             return draw_by_score(regions.explore, regions.score, self.f.thresholds.size, bits)
+        if self.fixed is not None:
+            n, start = self.fixed
+            keys, n_groups = (self.round_key, start), self.f.thresholds.size
+            draw, _ = draw_fixed(
+                batch,
+                regions.explore,
+                regions.score,
+                n,
+                self.logged.strategy,
+                n_groups,
+                keys,
+                n_instead=n,
+            )
+            return draw
         return draw_by_coins(
             batch, regions.explore, regions.candidates.may, regions.score, self.logged, bits
         )
