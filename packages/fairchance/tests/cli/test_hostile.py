@@ -166,7 +166,7 @@ def shown(words, texts):
 
 def test_a_foreign_ledger_gives_the_terminal_no_orders(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "600")
-    monkeypatch.setattr("fairchance.ledger.program.check_spelling", lambda _: None)  # as others may
+    monkeypatch.setattr("fairchance.ledger.answers.check_spelling", lambda _: None)  # as others may
     url, escaped = f"sqlite:///{tmp_path}/x.db", repr(TERMINAL)[1:-1]
     group, column = f"sex{TERMINAL}", f"income{TERMINAL}"
     past, new = (

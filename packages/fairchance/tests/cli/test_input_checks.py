@@ -304,7 +304,7 @@ def two(lender, monkeypatch):
     frame = people(40, 1000).drop(columns="outcome")
     frame.loc[0, "id"], frame.loc[1, "id"] = "1", " 1"
     with monkeypatch.context() as patch:
-        patch.setattr("fairchance.ledger.program.check_spelling", lambda *_: None)
+        patch.setattr("fairchance.ledger.answers.check_spelling", lambda *_: None)
         X, sex = frame[["income", "debt"]], frame[["sex"]]
         lender.decide(X, sensitive_features=sex, ids=frame["id"].tolist(), batch="old")
     frame.to_csv("applicants.csv", index=False)
@@ -407,7 +407,7 @@ def test_recorded_ambiguous_ids_are_answered_from_the_ledger(lender, monkeypatch
     frame.loc[0, "id"] = odd
     frame.to_csv("applicants.csv", index=False)
     with monkeypatch.context() as patch:
-        patch.setattr("fairchance.ledger.program.check_spelling", lambda *_: None)
+        patch.setattr("fairchance.ledger.answers.check_spelling", lambda *_: None)
         X, sex = frame[["income", "debt"]], frame[["sex"]]
         lender.decide(X, sensitive_features=sex, ids=frame["id"].tolist(), batch="old")
     result = done("decide", "applicants.csv", "-o", "decisions.csv")

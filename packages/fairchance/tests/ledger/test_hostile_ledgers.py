@@ -254,7 +254,7 @@ def test_invalid_batches_are_refused_and_leave_no_trace(tmp_path, X, message):
 
 def test_ids_that_look_alike_are_different(url, monkeypatch):
     # As older versions took them; where new ones are refused, these are still kept apart.
-    monkeypatch.setattr("fairchance.ledger.program.check_spelling", lambda _ids: None)
+    monkeypatch.setattr("fairchance.ledger.answers.check_spelling", lambda _ids: None)
     program, frame, groups = program_with_text(url)
     ids = [
         "a",

@@ -62,7 +62,7 @@ def test_a_ledger_with_such_ids_still_works(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/ledger.db"
     strange = [*WRONG, *(f"x{at}" for at in range(20 - len(WRONG)))]
     with monkeypatch.context() as before:
-        before.setattr("fairchance.ledger.program.check_spelling", lambda _ids: None)
+        before.setattr("fairchance.ledger.answers.check_spelling", lambda _ids: None)
         program, (one, two, three) = named(url, [" h1", "h1"])
         group = {"sensitive_features": one.group}
         first = program.decide(one.X, ids=strange, batch="first", **group)

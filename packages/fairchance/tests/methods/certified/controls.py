@@ -29,8 +29,9 @@ class PlugIn(Engine):
 class WeightsDropped(Engine):
     """Counts the accepted as if all applicants had been accepted with probability 1."""
 
-    def _test(self, waiting):
-        super()._test(replace(waiting, p=np.ones_like(waiting.p)))
+    def prepare(self, opened, X, group, at, decided, *more):
+        certain = replace(decided, propensity=np.ones(len(decided)))
+        return super().prepare(opened, X, group, at, certain, *more)
 
     def _choose_bets(self, policy, *, beside):
         return [
@@ -55,6 +56,10 @@ class HistoryTrusted(Engine):
 
 class Overtaking(Engine):
     """Tests applicants as soon as their outcomes arrive, before their round is complete."""
+
+    def prepare(self, *decided):
+        self.keeps_rejected = True
+        return super().prepare(*decided)
 
     def test_complete_rounds(self):
         for waiting in self.waiting:

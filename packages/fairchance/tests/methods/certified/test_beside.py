@@ -13,7 +13,7 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from fairchance import CertifiedClassifier
-from fairchance.methods.certified import classifier as classifier_module
+from fairchance.methods.certified import policy as policy_module
 from fairchance.methods.certified.rules import Rules
 from methods.certified.controls import (
     ErasedLeftOut,
@@ -246,7 +246,7 @@ def test_a_second_query_with_another_decision_is_caught(monkeypatch):
 
     So bad outcomes count by p of d = 1, which is larger. A second query of an id is refused.
     """
-    months, coins = [], classifier_module.ramped_coins
+    months, coins = [], policy_module.ramped_coins
 
     class Watched(Town):
         def draw(self, n, rng):
@@ -259,7 +259,7 @@ def test_a_second_query_with_another_decision_is_caught(monkeypatch):
         return accepted, np.where(again, 1.0, p)
 
     town = Watched(SHARP.bad, SHARP.slope, SHARP.lender, SHARP.takes)
-    monkeypatch.setattr(classifier_module, "ramped_coins", asked_twice)
+    monkeypatch.setattr(policy_module, "ramped_coins", asked_twice)
     assert too_many(false_runs(town, {"ramp": 0.3, "kinds": ("own",)}, 62, 12), 12, DELTA)
 
 
@@ -385,10 +385,10 @@ def test_a_first_round_that_failed_does_not_test_the_history_twice():
     (rng,) = rngs(65, 1)
     town, classifier = safe_history(rng)
     month, engine = town.draw(100, rng), classifier._engines[0]
-    usual, engine.report = engine.report, None  # so that the record of the round fails
+    usual, engine.open = engine.open, None  # so that the round cannot be opened
     with pytest.raises(TypeError):
         classifier.decide(month.X, incumbent=month.incumbent)
-    engine.report = usual
+    engine.open = usual
     spent, n_ladders = engine.delta_spent, len(engine.ladders)
     assert any(ladder.from_history for ladder in engine.ladders)
     classifier.decide(month.X, incumbent=month.incumbent)

@@ -16,11 +16,11 @@ from methods.certified.known_truth import ALPHA, DELTA, Cliff, Flat, Slope, play
 class Logged(Engine):
     """Keeps the applicants of each round, and each tested round with its outcomes."""
 
-    def prepare(self, t, policy, X, group, *decided):
-        if t == 1:
-            self.applicants, self.tested = {}, []
-        self.applicants[t] = X, group
-        return super().prepare(t, policy, X, group, *decided)
+    def prepare(self, opened, X, group, at, decided, *more):
+        if decided.round == 1:
+            self.applicants, self.decided, self.tested = {}, {}, []
+        self.applicants[decided.round], self.decided[decided.round] = (X, group), decided
+        return super().prepare(opened, X, group, at, decided, *more)
 
     def _test(self, waiting):
         self.tested.append((waiting, self.rows["outcome"][waiting.rows].copy()))
@@ -58,7 +58,8 @@ def replayed(ladder, rung, engine, until=math.inf):
             if ladder is waiting.policy.ladder:
                 ratio = math.exp(max(0.0, q - ladder.grid[waiting.policy.rung]) / ladder.tau)
                 bound = ratio if ratio <= cap else bound
-            z = z_of(pi, waiting.p, waiting.accepted, outcome, cap)
+            decided = engine.decided[waiting.number]
+            z = z_of(pi, decided.propensity, decided.accepted, outcome, cap)
             for bet in BETS:
                 share = min(bet / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound))
                 gamblers[cap, bet] += sum(math.log1p(share * value) for value in z)

@@ -85,6 +85,8 @@ def _applied(state: State, reader: Reader, entry: Entry) -> list[_Test]:
     """Apply an entry; return the tests of rounds that it completed."""
     engines: list[Engine] = getattr(state.classifier, "_engines", [])
     before = [list(engine.waiting) for engine in engines]
+    for engine in engines:
+        engine.keeps_rejected = True  # a plain sum needs each of them
     state.apply(reader, entry)
     assert isinstance(state.classifier, CertifiedClassifier)
     found = []
@@ -133,7 +135,7 @@ def _rows(entry: Entry, ladder: Ladder, tests: list[_Test]) -> tuple[dict[str, l
                 for cap in RATIO_CAPS
             ]
         )
-        mass = p.size * share
+        mass = waiting.n_people * share
         log += np.log1p(bets[:, :, None] * z[:, None]).sum(axis=2)
         log -= 0.5 * (bets * mass * ladder.shock) ** 2
         evidence = float(np.logaddexp.reduce(log, axis=None) - np.log(log.size))

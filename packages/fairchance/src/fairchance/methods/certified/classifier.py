@@ -961,8 +961,6 @@ class CertifiedClassifier(DecidingClassifier):
                 f"forgetting {names.size} ids would leave no applicants to rank others among; "
                 f"nothing was forgotten, decide another batch first."
             )
-        for engine in self._engines:
-            engine.drop_features()
         for engine, moved in zip(self._engines, self._people.forget(names, bits), strict=True):
             engine.forget(moved, bits)
         self._history.forget(bits)

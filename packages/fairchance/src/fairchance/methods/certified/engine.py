@@ -140,6 +140,11 @@ class ChosenPolicy:
         return "incumbent" if self.kind == "incumbent" else "pilot"
 
     @property
+    def is_looked_at(self) -> bool:
+        """Whether the outlook of a ladder takes in its rounds."""
+        return not self.certified and self.ramp > 0
+
+    @property
     def uses_incumbent(self) -> bool:
         """Whether what is done depends on the lender's own decision."""
         return self.ladder.union or self.ramp < 1
@@ -199,12 +204,18 @@ class LadderBets:
     ladder, use
         The ladder, and which of its rungs bet, by bound (α first) and cap.
     positions
-        Positions of the round's applicants on the ladder; None if they are not known yet.
+        Positions of the applicants that the round keeps; None before it is closed, or if there are
+        no bets.
+    others, outlook
+        What the other applicants add to the evidence and to the outlook, ``growth_of_rejected`` and
+        ``outlook_of_rejected`` of the ladder.
     """
 
     ladder: Ladder
     use: NDArray[np.bool_]
-    positions: Positions | None
+    positions: Positions | None = None
+    others: Floats | None = None
+    outlook: tuple[Floats, Floats] | None = None
 
 
 @saved
@@ -212,58 +223,44 @@ class LadderBets:
 class WaitingRound:
     """A round that is not in the tests yet, with everything that was fixed before it.
 
+    A rejected applicant adds to each rung what no outcome changes, so these are kept as sums. The
+    applicants that are kept one by one are the accepted, and the rejected applications of persons
+    who have an accepted one.
+
     Attributes
     ----------
-    number
-        Number of the round.
-    X, group, p, accepted
-        Its applicants: features, groups, logged probabilities, and which were accepted. Features
-        and groups are empty after ``drop_features``.
-    incumbent, barred
-        The lender's own decisions, and whom no policy accepts: applicants whom the lender bars, and
-        further applications of a person; None if there are none.
-    ids, rows
-        Id of each accepted applicant, and row in the store; empty and −1 for forgotten ones.
+    number, n_people
+        Number of the round, and of its applicants.
     policy
         The policy that decided the round.
     bets
         The bets of each ladder; empty if the ladders were dropped since.
+    mirror
+        What applicants who are not kept add to the test of the lender's own policy; None if the
+        lender does not decide, or if the round is no evidence.
+    p, accepted
+        Of those that are kept, logged probabilities and which were accepted.
+    ids, rows
+        Id of each accepted applicant, and row in the store; empty and −1 for forgotten ones.
+    incumbent, barred
+        Of those that are kept, the lender's own decisions, and whom no policy accepts: applicants
+        whom the lender bars, and further applications of a person; None if there are none.
     persons
-        Numbers of the persons who applied; None if each application is another person's.
-    void
-        Whether it is no evidence.
+        Numbers of their persons; None if each application is another person's.
     """
 
     number: int
-    X: Any
-    group: Groups
-    incumbent: NDArray[np.bool_] | None
-    barred: NDArray[np.bool_] | None
+    n_people: int
+    policy: ChosenPolicy
+    bets: list[LadderBets]
+    mirror: Floats | None
     p: Floats
     accepted: NDArray[np.bool_]
     ids: NDArray[Any]
     rows: NDArray[np.int64]
-    policy: ChosenPolicy
-    bets: list[LadderBets]
+    incumbent: NDArray[np.bool_] | None = None
+    barred: NDArray[np.bool_] | None = None
     persons: NDArray[np.intp] | None = None
-    void: bool = False
-
-    def locate(self) -> None:
-        """Find the positions of the applicants on every ladder that bets."""
-        # Models may be slow, so each scores an applicant once, and not before that is needed.
-        known = {id(bet.ladder.ranking): bet.positions for bet in self.bets if bet.positions}
-        for bet in self.bets:
-            if bet.positions is None and bet.use.any():
-                ranking = bet.ladder.ranking
-                if id(ranking) not in known:
-                    at = bet.ladder.locate(self.X, self.group)
-                    known[id(ranking)] = at.beside(self.incumbent, self.barred)
-                bet.positions = known[id(ranking)]
-
-    def drop_features(self) -> None:
-        """Keep only positions on ladders, which are all that tests need of an applicant."""
-        self.locate()
-        self.X, self.group = self.X[:0].copy(), self.group[:0].copy()
 
 
 @saved
@@ -296,11 +293,14 @@ class PreparedRound:
         The round and its record.
     batch
         Its applicants, for the next choice of bets; None if there are none.
+    n_certain
+        How many of them were accepted with probability 1.
     """
 
     waiting: WaitingRound
     record: CertifiedRound
     batch: LastBatch | None
+    n_certain: int
 
 
 @saved
@@ -325,18 +325,12 @@ class LastBatch:
 
     Attributes
     ----------
-    number
-        Number of the round.
-    rows
-        Which of the round's applicants they are.
     X, group, bits, incumbent
         Features, groups, bits of ids, and the lender's own decisions, None if there are none.
     positions
         Their positions on the ladders of the stage, as far as they are known.
     """
 
-    number: int
-    rows: NDArray[np.intp]
     X: Any
     group: Groups
     bits: NDArray[np.uint64]
@@ -345,19 +339,12 @@ class LastBatch:
 
     def __getitem__(self, some: NDArray[np.bool_]) -> LastBatch:
         return LastBatch(
-            self.number,
-            self.rows[some],
             self.X[some],
             self.group[some],
             self.bits[some],
             None if self.incumbent is None else self.incumbent[some],
             [None if at is None else at[some] for at in self.positions],
         )
-
-    def take_positions(self, bets: list[LadderBets]) -> None:
-        """Take over what is known of the whole round."""
-        located = [bet.positions for bet in bets]
-        self.positions = [None if at is None else at[self.rows] for at in located]
 
     def locate(self, ladders: list[Ladder]) -> list[Positions]:
         """Return the positions on all ladders of the stage."""
@@ -400,7 +387,7 @@ class Reference:
         """Return a sample as the batch before the first round."""
         some = _sample(self.bits)
         decided = None if self.incumbent is None else self.incumbent[some]
-        return LastBatch(0, some, self.X[some], self.group[some], self.bits[some], decided)
+        return LastBatch(self.X[some], self.group[some], self.bits[some], decided)
 
 
 @saved
@@ -550,6 +537,8 @@ class Engine:
         What the past earned per applicant, if the history is evidence; else NaN.
     opened
         The round that is open; None if none is.
+    keeps_rejected
+        Whether rounds keep rejected applicants one by one, too, for a trail of the evidence.
     """
 
     rules: Rules
@@ -572,6 +561,7 @@ class Engine:
     delay: int = 0
     past_worth: float = float("nan")
     opened: OpenRound | None = None
+    keeps_rejected: bool = False
     _estimates: RungEstimates | None = None  # until something that they rest on changes
 
     def __getstate__(self) -> dict[str, Any]:
@@ -1151,9 +1141,7 @@ class Engine:
     ) -> OpenRound:
         """Return round ``t`` with its bets, for ``opened``; nothing is changed."""
         uses = self._choose_bets(policy, beside=beside)
-        bets = [
-            LadderBets(ladder, use, None) for ladder, use in zip(self.ladders, uses, strict=True)
-        ]
+        bets = [LadderBets(ladder, use) for ladder, use in zip(self.ladders, uses, strict=True)]
         record = self._record(t, policy, bets, group=group, group_mode=group_mode, delta=delta)
         return OpenRound(policy, bets, record)
 
@@ -1174,30 +1162,20 @@ class Engine:
         decisions.
         """
         policy, accepted, incumbent = opened.policy, decided.accepted, at.incumbent
-        bets = [
-            replace(bet, positions=at if bet.ladder.ranking is policy.ladder.ranking else None)
-            for bet in opened.bets
-        ]
+        # Models may be slow, so each scores an applicant once.
+        located = {id(policy.ladder.ranking): at}
+        for bet in opened.bets:
+            if bet.use.any() and id(bet.ladder.ranking) not in located:
+                found = bet.ladder.locate(X, group).beside(incumbent, barred)
+                located[id(bet.ladder.ranking)] = found
         batch = None
         if bits.size:
             some = _sample(bits)
             by_lender = None if incumbent is None else incumbent[some]
-            batch = LastBatch(decided.round, some, X[some], group[some], bits[some], by_lender)
-            batch.take_positions(bets)
-        waiting = WaitingRound(
-            decided.round,
-            X,
-            group,
-            incumbent,
-            barred,
-            decided.propensity,
-            accepted,
-            decided.ids[accepted],
-            np.empty(0, np.int64),
-            policy,
-            bets,
-            persons,
-        )
+            batch = LastBatch(X[some], group[some], bits[some], by_lender)
+            known = [located.get(id(bet.ladder.ranking)) for bet in opened.bets]
+            batch.positions = [None if all_of is None else all_of[some] for all_of in known]
+        waiting = self._waiting(opened, located, decided, barred, persons)
         note = _unreachable(policy.ladder.floor.strategy, X, decided.score, ~decided.exploit)
         record = replace(
             opened.record,
@@ -1206,7 +1184,61 @@ class Engine:
             n_unreachable=0 if note is None else note.facts["n_barred"],
             notes=(*opened.record.notes, *filter(None, [note])),
         )
-        return PreparedRound(waiting, record, batch)
+        return PreparedRound(waiting, record, batch, int(np.sum(decided.propensity == 1)))
+
+    def _waiting(
+        self,
+        opened: OpenRound,
+        located: dict[int, Positions],
+        decided: Decisions,
+        barred: NDArray[np.bool_] | None,
+        persons: NDArray[np.intp] | None,
+    ) -> WaitingRound:
+        """Return a round with sums over those of its applicants whom no outcome concerns.
+
+        ``located`` has the positions of all applicants, by the ids of rankings.
+        """
+        policy, p, accepted = opened.policy, decided.propensity, decided.accepted
+        kept = accepted
+        if self.keeps_rejected:
+            kept = np.ones(p.size, np.bool_)
+        elif persons is not None:  # Z of a person is a sum, which one logarithm is taken of
+            kept = np.isin(persons, persons[accepted])
+        depend = Dependence(persons, self.rules.per_person, self.rules.shock)[~kept]
+        bets = [
+            _summed(bet, policy, located[id(bet.ladder.ranking)], p, kept, depend)
+            if id(bet.ladder.ranking) in located
+            else bet
+            for bet in opened.bets
+        ]
+        incumbent = located[id(policy.ladder.ranking)].incumbent
+        mirror = None
+        if incumbent is not None:
+            pi = incumbent.astype(np.float64)
+            test = MirrorTest(self.rules.noise.recorded_fdr(self.rules.alpha))
+            mirror = test.growth(
+                pi[~kept],
+                p[~kept],
+                accepted[~kept],
+                accepted[~kept],
+                ratio_bound=policy.ratio_of_incumbent(),
+                dependence=depend,
+                mass=test.mass(pi),
+            )
+        return WaitingRound(
+            decided.round,
+            p.size,
+            policy,
+            bets,
+            mirror,
+            p[kept],
+            accepted[kept],
+            decided.ids[accepted],
+            np.empty(0, np.int64),
+            None if incumbent is None else incumbent[kept],
+            None if barred is None else barred[kept],
+            None if persons is None else persons[kept],
+        )
 
     def log(self, prepared: PreparedRound, rows: NDArray[np.int64]) -> None:
         """Log a round whose accepted applicants are in these rows of the store."""
@@ -1216,21 +1248,16 @@ class Engine:
         self.n_rounds += 1
         self.tally = np.vstack([self.tally, [[0, 0, 0]]])
         self._count(self.n_rounds, self.n_rounds)
-        self.largest_batch = max(self.largest_batch, waiting.p.size)
+        self.largest_batch = max(self.largest_batch, waiting.n_people)
         policy = waiting.policy
         pilot = stage.beside if policy.ladder.union else stage.pilot
         if pilot is not None and policy.pilot_share is not None:
             pilot.share = policy.pilot_share
         sure = float(policy.ladder.grid[policy.rung])
-        if policy.ladder.union and waiting.p.size:
-            sure = float(np.mean(waiting.p == 1))
+        if policy.ladder.union and waiting.n_people:
+            sure = prepared.n_certain / waiting.n_people
         stage.widest = max(stage.widest, sure)
         self.last_batch = prepared.batch or self.last_batch
-
-    def drop_features(self) -> None:
-        """Keep only the positions of applicants in rounds that are not in the tests yet."""
-        for waiting in self.waiting:
-            waiting.drop_features()
 
     def forget(self, moved: NDArray[np.int64], bits: NDArray[np.uint64]) -> None:
         """Forget applicants that were deleted from the store.
@@ -1314,7 +1341,7 @@ class Engine:
         for one in stage.ladder_rows:
             one.extend(in_sample[id(one.ladder)])
         self.sample.append(first + chosen, bits[chosen], p_sum)
-        settled = SettledRound(waiting.number, waiting.policy, waiting.p.size)
+        settled = SettledRound(waiting.number, waiting.policy, waiting.n_people)
         self.sample.p_sum += self._weighted_policy(settled)
         self.settled = _merged([*self.settled, settled], self.n_rounds - _KEPT_ROUNDS)
         stays = self.sample.too_many()
@@ -1446,9 +1473,6 @@ class Engine:
         return outcome
 
     def _test(self, waiting: WaitingRound) -> None:
-        waiting.locate()  # before anything changes, as a custom strategy may fail
-        if self.last_batch is not None and self.last_batch.number == waiting.number:
-            self.last_batch.take_positions(waiting.bets)
         self._settle(waiting)
         outcome, policy, stage = self._outcomes(waiting), waiting.policy, self.stage
         took, accepted = outcome != NOT_TAKEN, waiting.accepted
@@ -1461,16 +1485,19 @@ class Engine:
             self._compare_rounds(waiting, allowed)
         counted, bad = accepted.copy(), np.zeros(accepted.size)
         counted[accepted] = took
-        if waiting.incumbent is not None and waiting.number >= stage.began and not waiting.void:
+        alone = replace(depend, shock=0.0)  # the allowance is in what the others add
+        by_lender, is_new = waiting.incumbent, waiting.number >= stage.began
+        if by_lender is not None and waiting.mirror is not None and is_new:
             stage.mirror = stage.mirror or MirrorTest(allowed)
             bad[accepted] = outcome == 0  # what is not known counts as good here
             stage.mirror.add(
-                waiting.incumbent.astype(np.float64),
+                by_lender.astype(np.float64),
                 waiting.p,
                 counted,
                 bad,
                 ratio_bound=policy.ratio_of_incumbent(),
-                dependence=depend,
+                dependence=alone,
+                others=waiting.mirror,
             )
         bad[accepted] = self.rules.noise.badness(outcome != 1)
         known = np.full(accepted.size, NEVER, np.int8)
@@ -1478,7 +1505,7 @@ class Engine:
         for bet in waiting.bets:
             if bet.positions is None:  # no bets
                 continue
-            if not policy.certified and policy.ramp:
+            if policy.is_looked_at:
                 bet.ladder.look(
                     bet.positions,
                     waiting.p,
@@ -1486,6 +1513,7 @@ class Engine:
                     known,
                     ratio_bounds=policy.ratio_bounds(bet.ladder),
                     dependence=depend,
+                    others=bet.outlook,
                 )
             bet.ladder.test(
                 bet.positions,
@@ -1495,6 +1523,7 @@ class Engine:
                 ratio_bounds=policy.ratio_bounds(bet.ladder),
                 use=bet.use,
                 dependence=depend,
+                others=bet.others,
             )
 
     def _compare_rounds(self, waiting: WaitingRound, allowed: float) -> None:
@@ -1502,9 +1531,10 @@ class Engine:
 
         Rankings learn from outcomes, so only rounds since a ladder was frozen are compared.
         """
-        rules, stage, persons = self.rules, self.stage, waiting.persons
-        # If outcomes of a round depend on each other, they cannot be exchanged.
-        together = persons is not None and np.unique(persons).size < persons.size
+        rules, stage, together = self.rules, self.stage, False
+        if waiting.persons is not None:  # outcomes that depend on each other cannot be exchanged
+            persons = waiting.persons[waiting.accepted]
+            together = np.unique(persons).size < persons.size
         if rules.monitor == 0 or rules.shock or together:
             return
         stage.looks += 1
@@ -1553,7 +1583,7 @@ class Engine:
         """Take a round out of the evidence; if it was tested, all of it begins again."""
         for waiting in self.waiting:
             if waiting.number == t:
-                waiting.bets, waiting.void = [], True
+                waiting.bets, waiting.mirror = [], None
                 return
         if self._tested(np.array([t])).any():
             self.restart("correction")
@@ -1684,6 +1714,27 @@ class Engine:
         beyond = np.flatnonzero(~certified[start:]) + start
         following = ladder, int(beyond[0]) if beyond.size else policy.rung
         return following if policy.certified else nearest_certificate(self.ladders) or following
+
+
+def _summed(
+    bet: LadderBets,
+    policy: ChosenPolicy,
+    at: Positions,
+    p: Floats,
+    kept: NDArray[np.bool_],
+    dependence: Dependence,
+) -> LadderBets:
+    """Return bets with the positions of those that are kept, and what the others add.
+
+    ``at`` and ``p`` are of all applicants of the round, ``dependence`` of the others.
+    """
+    bounds, rest, outlook = policy.ratio_bounds(bet.ladder), (at[~kept], p[~kept], p.size), None
+    others = bet.ladder.growth_of_rejected(
+        *rest, ratio_bounds=bounds, use=bet.use, dependence=dependence
+    )
+    if policy.is_looked_at:
+        outlook = bet.ladder.outlook_of_rejected(*rest, ratio_bounds=bounds, dependence=dependence)
+    return replace(bet, positions=at[kept], others=others, outlook=outlook)
 
 
 def _merged(settled: list[SettledRound], last: int | None = None) -> list[SettledRound]:

@@ -279,11 +279,6 @@ class Dependence:
         return np.asarray(log_growth(z, bets) - 0.5 * (bets * mass * self.shock) ** 2)
 
 
-def _spread(policies: Floats) -> Floats:
-    """Return the standard deviation of each policy over applicants; 0 without applicants."""
-    return np.asarray(policies.std(axis=0)) if len(policies) else np.zeros(policies.shape[1])
-
-
 _DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
 _STEPS, _LARGEST_BOUND = 3, 4  # an outlook's bounds: steps up to α, and the largest over α
 
@@ -348,6 +343,7 @@ class MirrorTest:
         ratio_bound: Floats | float,
         dependence: Dependence | None = None,
         mass: Floats | None = None,
+        others: Floats | float = 0.0,
     ) -> None:
         """Take in a round.
 
@@ -365,25 +361,57 @@ class MirrorTest:
         mass
             A bound on the number of applicants that each policy is expected to accept; None means
             the number in this round and four standard errors.
+        others
+            The ``growth`` of other applicants of the round.
         """
-        policies, depend = pi if pi.ndim == 2 else pi[:, None], dependence or Dependence()
-        if mass is None:
-            mass = policies.sum(axis=0) + 4 * _spread(policies) * np.sqrt(len(pi))
-        weight = weights(policies, p, accepted, MIRROR_CAP)
-        rem = uncovered(policies, p, MIRROR_CAP)
-        rows = np.flatnonzero(weight.any(axis=1) | rem.any(axis=1))
-        weight, rem, depend = weight[rows], rem[rows], depend[rows]
-        for i, bound in enumerate(self.bounds):
-            z = weight * (bad[rows, None] - bound) - bound * rem
-            largest = _LARGEST_LOSS / (bound * np.atleast_1d(ratio_bound))
-            bets = np.minimum.outer(_DRIFT_BETS, largest)
-            bets = np.broadcast_to(bets, self._log.shape[1:])
-            self._log[i] += depend.growth(z, bets, mass)
+        growth = self.growth(
+            pi, p, accepted, bad, ratio_bound=ratio_bound, dependence=dependence, mass=mass
+        )
+        self.gain(growth + others)
+
+    @staticmethod
+    def mass(pi: Floats) -> Floats:
+        """Return the number of applicants that each policy accepts, and four standard errors."""
+        policies = pi if pi.ndim == 2 else pi[:, None]
+        spread = policies.std(axis=0) if len(pi) else np.zeros(policies.shape[1])
+        return np.asarray(policies.sum(axis=0) + 4 * spread * np.sqrt(len(pi)))
+
+    def gain(self, growth: Floats) -> None:
+        """Add the growth of every gambler's log wealth in one round."""
+        self._log = self._log + growth
         n_bets, n_policies = self._log.shape[1:]
         mixed = np.logaddexp.reduce(self._log, axis=1) - np.log(n_bets)
         mean = np.logaddexp.reduce(mixed, axis=1) - np.log(n_policies)
         self.best = np.maximum(self.best, mixed)
         self.best_of_mean = np.maximum(self.best_of_mean, mean)
+
+    def growth(
+        self,
+        pi: Floats,
+        p: Floats,
+        accepted: NDArray[np.bool_],
+        bad: NDArray[Any],
+        *,
+        ratio_bound: Floats | float,
+        dependence: Dependence | None = None,
+        mass: Floats | None = None,
+    ) -> Floats:
+        """Return what applicants add to log wealth, by bound, bet and policy, as in ``add``."""
+        policies, depend = pi if pi.ndim == 2 else pi[:, None], dependence or Dependence()
+        if mass is None:
+            mass = self.mass(policies)
+        weight = weights(policies, p, accepted, MIRROR_CAP)
+        rem = uncovered(policies, p, MIRROR_CAP)
+        rows = np.flatnonzero(weight.any(axis=1) | rem.any(axis=1))
+        weight, rem, depend = weight[rows], rem[rows], depend[rows]
+        growth = np.empty_like(self._log)
+        for i, bound in enumerate(self.bounds):
+            z = weight * (bad[rows, None] - bound) - bound * rem
+            largest = _LARGEST_LOSS / (bound * np.atleast_1d(ratio_bound))
+            bets = np.minimum.outer(_DRIFT_BETS, largest)
+            bets = np.broadcast_to(bets, self._log.shape[1:])
+            growth[i] = depend.growth(z, bets, mass)
+        return growth
 
 
 @saved
@@ -439,20 +467,46 @@ class Outlook:
         ratio_bound: Floats,
         dependence: Dependence | None = None,
         mass: Floats | None = None,
+        others: tuple[Floats, Floats] | None = None,
     ) -> None:
-        """Take in a round, with ``pi`` of the rungs; unknown outcomes are neither good nor bad."""
+        """Take in a round, with ``pi`` of the rungs; unknown outcomes are neither good nor bad.
+
+        ``others`` is the ``growth`` of other applicants of the round.
+        """
+        growth = self.growth(
+            pi, p, accepted, bad, good, ratio_bound=ratio_bound, dependence=dependence, mass=mass
+        )
+        more = (0.0, 0.0) if others is None else others
+        self._above.gain(growth[0] + more[0])
+        self._below.gain(growth[1] + more[1])
+
+    def growth(
+        self,
+        pi: Floats,
+        p: Floats,
+        accepted: NDArray[np.bool_],
+        bad: NDArray[np.bool_],
+        good: NDArray[np.bool_],
+        *,
+        ratio_bound: Floats,
+        dependence: Dependence | None = None,
+        mass: Floats | None = None,
+    ) -> tuple[Floats, Floats]:
+        """Return what applicants add to the log wealth of both ends, as in ``add``."""
         near = slice(self.n_near)
-        rows = p, accepted
-        part = None if mass is None else mass[near]
-        self._above.add(pi, *rows, bad, ratio_bound=ratio_bound, dependence=dependence, mass=mass)
-        self._below.add(
+        above = self._above.growth(
+            pi, p, accepted, bad, ratio_bound=ratio_bound, dependence=dependence, mass=mass
+        )
+        below = self._below.growth(
             pi[:, near],
-            *rows,
+            p,
+            accepted,
             good,
             ratio_bound=ratio_bound[near],
             dependence=dependence,
-            mass=part,
+            mass=None if mass is None else mass[near],
         )
+        return above, below
 
     def broken(self, delta: float) -> int:
         """Return how many rungs, from q_min on, break α with confidence 1 − δ, all together."""

@@ -14,7 +14,7 @@ policy, without edge or floor.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -428,6 +428,7 @@ class Ladder:
         ratio_bounds: Floats,
         use: NDArray[np.bool_],
         dependence: Dependence | None = None,
+        others: Floats | None = None,
     ) -> None:
         """Test the rungs on a round.
 
@@ -435,20 +436,79 @@ class Ladder:
         did not take it is −rem·(1 − α). ``ratio_bounds`` bound w + rem per cap and rung. ``use``
         are the rungs to bet on, chosen before the round: for all bounds and caps, or for each.
         ``dependence`` says which rows belong to one person; None if all are independent.
+        ``others`` is ``growth_of_rejected`` of the other applicants of the round, if there are any.
         """
+        if not use.any():
+            return
+        if others is None:
+            others = self._allowance(p.size, ratio_bounds, use, dependence)
+        growth = others + self._growth(at, p, accepted, bad, ratio_bounds, use, dependence)
+        for test, gained in zip(self.tests, growth, strict=True):
+            test.wealth.add(gained)
+        if np.broadcast_to(use, (len(self.tests), *ratio_bounds.shape))[0].any():
+            self.n_tested += int(accepted.sum())
+
+    def growth_of_rejected(
+        self,
+        at: Positions,
+        p: Floats,
+        n_people: int,
+        *,
+        ratio_bounds: Floats,
+        use: NDArray[np.bool_],
+        dependence: Dependence | None = None,
+    ) -> Floats:
+        """Return what rejected applicants add to log wealth, by bound, cap, bet and rung.
+
+        It is Σ log(1 − λ·rem·(1 − α)), which no outcome changes, less what a round of ``n_people``
+        pays for the shocks that it may share.
+        """
+        nobody = np.zeros(p.size, np.bool_)
+        growth = self._growth(at, p, nobody, np.zeros(p.size), ratio_bounds, use, dependence)
+        return growth + self._allowance(n_people, ratio_bounds, use, dependence)
+
+    def _bets(
+        self, ratio_bounds: Floats, use: NDArray[np.bool_], dependence: Dependence | None
+    ) -> Floats:
+        """Return the share λ of wealth that each gambler bets, by bound, cap, bet and rung."""
+        shares = np.array([test.wealth.shares(ratio_bounds) for test in self.tests])
+        shares *= np.broadcast_to(use, (len(shares), *ratio_bounds.shape))[:, :, None]
+        if dependence is not None and dependence.persons is not None:
+            shares /= dependence.per_person
+        return shares
+
+    def _allowance(
+        self,
+        n_people: int,
+        ratio_bounds: Floats,
+        use: NDArray[np.bool_],
+        dependence: Dependence | None,
+    ) -> Floats:
+        """Return what a round of so many applicants costs because they may share a shock."""
+        bets = self._bets(ratio_bounds, use, dependence)
+        return np.asarray(-0.5 * (bets * (n_people * self.mass) * self.shock) ** 2)
+
+    def _growth(
+        self,
+        at: Positions,
+        p: Floats,
+        accepted: NDArray[np.bool_],
+        bad: Floats,
+        ratio_bounds: Floats,
+        use: NDArray[np.bool_],
+        dependence: Dependence | None,
+    ) -> Floats:
+        """Return Σ log(1 + λZ) over applicants, by bound, cap, bet and rung."""
         tests, persons = self.tests, None if dependence is None else dependence.persons
         use = np.broadcast_to(use, (len(tests), *ratio_bounds.shape))
-        shares = np.array([test.wealth.shares(ratio_bounds) for test in tests]) * use[:, :, None]
-        if dependence is not None and persons is not None:
-            shares /= dependence.per_person
-        rungs = np.flatnonzero(use.any(axis=(0, 1)))
+        shares = self._bets(ratio_bounds, use, dependence)
+        growth, rungs = np.zeros_like(shares), np.flatnonzero(use.any(axis=(0, 1)))
         if rungs.size == 0:
-            return
+            return growth
         # Rejected applicants enter too: their uncovered mass counts as bad. It grows with the rung
         # and falls with the cap, so most of them are found to have none by a look at one policy.
         widest = self.policy(at, int(rungs[-1]))
         rows = np.flatnonzero(accepted | (widest > RATIO_CAPS[0] * p))
-        growth = -0.5 * (shares * (p.size * self.mass) * self.shock) ** 2
         for part in _chunks(rows, persons):
             of = None if persons is None else persons[part]
             pi = self.policies(at[part], rungs)
@@ -462,10 +522,7 @@ class Ladder:
                     z = test.wealth.alpha * slope[:, bets] - constant[:, bets]
                     z = by_person(z, of)
                     growth[k, i][:, rungs[bets]] += log_growth(z, shares[k, i][:, rungs[bets]])
-        for test, gained in zip(tests, growth, strict=True):
-            test.wealth.add(gained)
-        if use[0].any():
-            self.n_tested += int(accepted.sum())
+        return growth
 
     def look(
         self,
@@ -476,32 +533,73 @@ class Ladder:
         *,
         ratio_bounds: Floats,
         dependence: Dependence,
+        others: tuple[Floats, Floats] | None = None,
     ) -> None:
         """Take a round into the outlook, if the ladder has one.
 
         ``accepted`` also took the loan, and ``outcome`` has one entry per applicant. A rung has a
-        bet if the deployed policy certainly covers it, which is known before the round.
+        bet if the deployed policy certainly covers it, which is known before the round. ``others``
+        is ``outlook_of_rejected`` of the other applicants of the round, if there are any.
         """
-        if self.outlook is None:
+        bounds = self._outlook_bounds(ratio_bounds)
+        if self.outlook is None or bounds is None:
             return
-        bounds = ratio_bounds[RATIO_CAPS.index(MIRROR_CAP), self.outlook.rungs]
-        bounds = np.where(bounds <= MIRROR_CAP, bounds, np.inf)
-        covered = np.flatnonzero(np.isfinite(bounds))
-        if covered.size == 0:
-            return
-        pi = np.zeros((p.size, bounds.size))
-        pi[:, covered] = self.policies(at, self.outlook.rungs[covered])
-        mass = p.size * np.broadcast_to(self.mass, self.grid.shape)[self.outlook.rungs]
         self.outlook.add(
-            pi,
+            self._outlook_policies(at, bounds),
             p,
             accepted,
             outcome == 0,
             outcome == 1,
             ratio_bound=bounds,
-            dependence=dependence,
-            mass=mass,
+            dependence=dependence if others is None else replace(dependence, shock=0.0),
+            mass=self._outlook_mass(p.size),
+            others=others,
         )
+
+    def outlook_of_rejected(
+        self,
+        at: Positions,
+        p: Floats,
+        n_people: int,
+        *,
+        ratio_bounds: Floats,
+        dependence: Dependence,
+    ) -> tuple[Floats, Floats] | None:
+        """Return what rejected applicants of a round of ``n_people`` add to an outlook, if any."""
+        bounds = self._outlook_bounds(ratio_bounds)
+        if self.outlook is None or bounds is None:
+            return None
+        nobody = np.zeros(p.size, np.bool_)
+        return self.outlook.growth(
+            self._outlook_policies(at, bounds),
+            p,
+            nobody,
+            nobody,
+            nobody,
+            ratio_bound=bounds,
+            dependence=dependence,
+            mass=self._outlook_mass(n_people),
+        )
+
+    def _outlook_bounds(self, ratio_bounds: Floats) -> Floats | None:
+        """Return bounds on w + rem of the outlook's rungs; infinite without a bet, None if all."""
+        if self.outlook is None:
+            return None
+        bounds = ratio_bounds[RATIO_CAPS.index(MIRROR_CAP), self.outlook.rungs]
+        bounds = np.where(bounds <= MIRROR_CAP, bounds, np.inf)
+        return bounds if np.isfinite(bounds).any() else None
+
+    def _outlook_mass(self, n_people: int) -> Floats:
+        """Return a bound on the number of applicants that each of the outlook's rungs accepts."""
+        rungs = np.empty(0, np.intp) if self.outlook is None else self.outlook.rungs
+        return np.asarray(n_people * np.broadcast_to(self.mass, self.grid.shape)[rungs])
+
+    def _outlook_policies(self, at: Positions, bounds: Floats) -> Floats:
+        """Return π of the outlook's rungs, 0 for those without a bet."""
+        pi, covered = np.zeros((at.rank.size, bounds.size)), np.flatnonzero(np.isfinite(bounds))
+        if self.outlook is not None:
+            pi[:, covered] = self.policies(at, self.outlook.rungs[covered])
+        return pi
 
     def nearest(self, q: float) -> int:
         """Return the rung nearest to a share."""
