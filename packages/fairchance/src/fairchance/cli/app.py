@@ -111,15 +111,15 @@ _OWN = (
 )
 
 
+def _function(name: str) -> str:
+    """Return the name of a command's function, which cannot be a word of the language."""
+    return f"{name}_" if iskeyword(name) else name
+
+
 def _commands() -> dict[str, Command]:
     """Return our own commands, then those of other packages, which cannot replace ours."""
     known = {
-        name: Command(
-            name,
-            f"fairchance.cli.commands.{module}",
-            f"{name}_" if iskeyword(name) else name,
-            panel,
-        )
+        name: Command(name, f"fairchance.cli.commands.{module}", _function(name), panel)
         for name, module, panel in _OWN
     }
     for found in entry_points(group=_GROUP):

@@ -60,7 +60,9 @@ _GRIDS = ("param_grid", "param_distributions")  # attributes that list parameter
 
 
 def save(classifier: DecidingClassifier | Policy, path: str | Path) -> None:
-    """Write a classifier or a policy to a file; an old file is replaced only once the new one is complete.
+    """Write a classifier or a policy to a file.
+
+    An old file is replaced only once the new one is complete.
 
     Raises
     ------
@@ -149,8 +151,8 @@ def loads(
         ) from error
     if not isinstance(value, holds):
         kinds = holds if isinstance(holds, tuple) else (holds,)
-        named = {DecidingClassifier: "classifier", Policy: "policy"}
-        kind = " or ".join(named.get(one, one.__name__) for one in kinds)
+        words: dict[type, str] = {DecidingClassifier: "classifier", Policy: "policy"}
+        kind = " or ".join(words.get(one, one.__name__) for one in kinds)
         raise InputError(f"{name} does not hold a {kind}.")
     return value
 

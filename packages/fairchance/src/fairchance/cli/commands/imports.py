@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -78,7 +78,7 @@ def import_(
                 **sent.by_lender,
             )
         refused_file = sent.refusals.write(refused_file)
-        result = {
+        result: dict[str, Any] = {
             "round": recorded.round,
             "people": len(recorded),
             "accepted": int(recorded.accepted.sum()),

@@ -63,9 +63,7 @@ def round(
     """
     with errors(json):
         if action not in _ACTIONS:
-            raise InputError(
-                f"a round is opened or closed, or its status is shown; got {action!r}."
-            )
+            raise InputError(f"a round takes {', '.join(_ACTIONS)}, got {action!r}; choose one.")
         check_name("request", request)
         if policy is not None:
             check_writable(policy)
