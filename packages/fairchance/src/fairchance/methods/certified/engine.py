@@ -1300,46 +1300,43 @@ class Engine:
         if last is None:
             uses[ladders.index(policy.ladder)][:] = True
             return uses
-        hopes = self._hopes(policy.ladder, beside=beside)
-        located = last.locate(ladders, [ladder for ladder in ladders if hopes[ladder].any()])
+        betting = self._betting(policy.ladder, beside=beside)
+        located = last.locate(ladders, betting)
         p = policy.probability(located[policy.ladder])
         known = estimates.settled.size >= _ENOUGH_TO_BET
         for i, rows in enumerate(self.stage.ladder_rows):
-            at, fdr = located.get(rows.ladder), np.array(np.nan)
-            if at is not None:
-                use = rows.ladder.worth_betting(at, p, estimates.fdr(rows) if known else fdr)
-                uses[i] = use & hopes[rows.ladder][:, None, None]
+            if rows.ladder in located:
+                fdr = estimates.fdr(rows) if known else np.array(np.nan)
+                uses[i] = rows.ladder.worth_betting(located[rows.ladder], p, fdr)
         return uses
 
-    def _hopes(self, deployed: Ladder, *, beside: bool) -> dict[Ladder, NDArray[np.bool_]]:
-        """Return for each ladder at which bounds it may bet.
+    def _betting(self, deployed: Ladder, *, beside: bool) -> list[Ladder]:
+        """Return the ladders that bet on the next round.
 
-        A ladder that is not deployed may if a rung that is not certified looks as if it kept the
-        bound and earned as much as the best certified policy does. Others would only cost time:
-        each ladder with a bet scores all applicants of a round. Beside the lender all may bet, and
-        else none that use the lender's decisions.
+        Rungs that use the lender's decisions bet only ``beside`` the lender. Each ladder with a bet
+        scores all applicants of a round. So without the lender a ladder that is not deployed rests,
+        unless a rung within its reach looks as if it kept α and earned about as much as the best
+        certified policy.
         """
-        stage, estimates, bounds = (
-            self.stage,
-            self.estimates,
-            (self.rules.alpha, *self.rules.other_bounds),
-        )
-        hopes = {one: np.full(len(bounds), beside or not one.union) for one in self.ladders}
+        stage, estimates, alpha = self.stage, self.estimates, self.rules.alpha
         if beside or estimates.settled.size < _ENOUGH_TO_BET:
-            return hopes
-        worth = [estimates.worth(rows, self.rules.utility) for rows in stage.ladder_rows]
-        for k, bound in enumerate(bounds):
-            tests = [(rows.ladder.tests[k], rows.ladder.level) for rows in stage.ladder_rows]
-            best = max(
-                one[test.certified(level)].max(initial=-np.inf)
-                for one, (test, level) in zip(worth, tests, strict=True)
+            return [ladder for ladder in self.ladders if beside or not ladder.union]
+        own = [rows for rows in stage.ladder_rows if not rows.ladder.union]
+        worth = {rows.ladder: estimates.worth(rows, self.rules.utility) for rows in own}
+        best = max(one[ladder.certified()].max(initial=-np.inf) for ladder, one in worth.items())
+        if best == -np.inf:
+            return [*worth]
+        enough = best - _ABOUT_THE_SAME * abs(best)
+        return [
+            rows.ladder
+            for rows in own
+            if rows.ladder is deployed
+            or np.any(
+                rows.ladder.tests[0].within_reach(rows.ladder.level)
+                & (estimates.fdr(rows) <= alpha)
+                & (worth[rows.ladder] >= enough)
             )
-            enough = best - _ABOUT_THE_SAME * abs(best)
-            for rows, one, (test, level) in zip(stage.ladder_rows, worth, tests, strict=True):
-                better = test.undecided(level) & (estimates.fdr(rows) <= bound) & (one >= enough)
-                if rows.ladder is not deployed and best > -np.inf:
-                    hopes[rows.ladder][k] &= better.any()
-        return hopes
+        ]
 
     # Weights of estimates.
 
