@@ -68,6 +68,7 @@ __all__ = [
     "SettledRound",
     "Stage",
     "WaitingRound",
+    "merged_rounds",
 ]
 
 Floats = NDArray[np.float64]
@@ -346,19 +347,18 @@ class LastBatch:
             [None if at is None else at[some] for at in self.positions],
         )
 
-    def locate(self, ladders: list[Ladder]) -> list[Positions]:
-        """Return the positions on all ladders of the stage."""
+    def locate(self, ladders: list[Ladder], some: list[Ladder]) -> dict[Ladder, Positions]:
+        """Return the positions on some of the ladders of the stage."""
         known = [*self.positions, *[None] * (len(ladders) - len(self.positions))]
         by_ranking = {
             id(ladder.ranking): at for ladder, at in zip(ladders, known, strict=True) if at
         }
-        for ladder in ladders:
+        for ladder in some:
             if id(ladder.ranking) not in by_ranking:
                 at = ladder.locate(self.X, self.group).beside(self.incumbent, None)
                 by_ranking[id(ladder.ranking)] = at
-        found = [by_ranking[id(ladder.ranking)] for ladder in ladders]
-        self.positions = [*found]
-        return found
+        self.positions = [by_ranking.get(id(ladder.ranking)) for ladder in ladders]
+        return {ladder: by_ranking[id(ladder.ranking)] for ladder in some}
 
 
 @saved
@@ -470,6 +470,8 @@ class Stage:
         The pilot beside the lender's own policy; None without one.
     mirror
         The test that the lender's own policy breaks α; None without one.
+    n_tested
+        Accepted applicants in its tests.
     """
 
     restarts: int = 0
@@ -486,6 +488,7 @@ class Stage:
     with_lender: bool = False
     beside: BesidePilot | None = None
     mirror: MirrorTest | None = None
+    n_tested: int = 0
 
 
 @saved
@@ -574,8 +577,8 @@ class Engine:
 
     @property
     def n_tested(self) -> int:
-        """Accepted applicants that the tests rest on: the oldest ladder saw them all."""
-        return max((ladder.n_tested for ladder in self.ladders), default=0)
+        """Accepted applicants that the tests rest on."""
+        return self.stage.n_tested
 
     @property
     def n_known(self) -> int:
@@ -678,6 +681,7 @@ class Engine:
         kept = [rows for rows in stage.ladder_rows if rows.ladder.frozen >= before]
         stage.lapsed += len(stage.ladder_rows) - len(kept)
         stage.ladder_rows = kept
+        stage.n_tested = max((rows.ladder.n_tested for rows in kept), default=0)
         for waiting in self.waiting:
             waiting.bets = [bet for bet in waiting.bets if bet.ladder.frozen >= before]
         if self.last_batch is not None:
@@ -917,6 +921,7 @@ class Engine:
             use=use,
             dependence=test.dependence(),
         )
+        self.stage.n_tested = max(self.stage.n_tested, ladder.n_tested)
         loss, gain = self.rules.utility.gain_bad, self.rules.utility.gain_good
         earned = np.where(test.outcome == 1, gain, loss)
         self.past_worth = float(earned.sum() / group.size)
@@ -1108,7 +1113,7 @@ class Engine:
         if not unions or last is None:  # the lender began to decide after the last freeze
             return -np.inf, self.choose_pilot(beside=True)
         ladder_rows = unions[-1]
-        at = last.locate(self.ladders)[self.ladders.index(ladder_rows.ladder)]
+        at = last.locate(self.ladders, [ladder_rows.ladder])[ladder_rows.ladder]
         rejected = ~at.accepted_by_lender
         if rejected.mean() > 1 - _HARDLY_ANY:
             return -np.inf, self.choose_pilot(beside=True)
@@ -1288,21 +1293,49 @@ class Engine:
         # The bets of a round must not depend on its own applicants and outcomes, or Z given the
         # past could have a positive mean. So earlier batches and settled rounds choose.
         ladders, last, estimates = self.ladders, self.last_batch, self.estimates
+        uses = [
+            np.zeros((len(ladder.tests), len(RATIO_CAPS), ladder.grid.size), np.bool_)
+            for ladder in ladders
+        ]
         if last is None:
-            return [
-                np.full(
-                    (len(ladder.tests), len(RATIO_CAPS), ladder.grid.size), ladder is policy.ladder
-                )
-                for ladder in ladders
-            ]
-        located = last.locate(ladders)
-        p = policy.probability(located[ladders.index(policy.ladder)])
+            uses[ladders.index(policy.ladder)][:] = True
+            return uses
+        betting = self._betting(policy.ladder, beside=beside)
+        located = last.locate(ladders, betting)
+        p = policy.probability(located[policy.ladder])
         known = estimates.settled.size >= _ENOUGH_TO_BET
-        unknown = np.array(np.nan)
+        for i, rows in enumerate(self.stage.ladder_rows):
+            if rows.ladder in located:
+                fdr = estimates.fdr(rows) if known else np.array(np.nan)
+                uses[i] = rows.ladder.worth_betting(located[rows.ladder], p, fdr)
+        return uses
+
+    def _betting(self, deployed: Ladder, *, beside: bool) -> list[Ladder]:
+        """Return the ladders that bet on the next round.
+
+        Rungs that use the lender's decisions bet only ``beside`` the lender. Each ladder with a bet
+        scores all applicants of a round. So without the lender a ladder that is not deployed rests,
+        unless a rung within its reach looks as if it kept α and earned about as much as the best
+        certified policy.
+        """
+        stage, estimates, alpha = self.stage, self.estimates, self.rules.alpha
+        if beside or estimates.settled.size < _ENOUGH_TO_BET:
+            return [ladder for ladder in self.ladders if beside or not ladder.union]
+        own = [rows for rows in stage.ladder_rows if not rows.ladder.union]
+        worth = {rows.ladder: estimates.worth(rows, self.rules.utility) for rows in own}
+        best = max(one[ladder.certified()].max(initial=-np.inf) for ladder, one in worth.items())
+        if best == -np.inf:
+            return [*worth]
+        enough = best - _ABOUT_THE_SAME * abs(best)
         return [
-            rows.ladder.worth_betting(at, p, estimates.fdr(rows) if known else unknown)
-            & (beside or not rows.ladder.union)
-            for rows, at in zip(self.stage.ladder_rows, located, strict=True)
+            rows.ladder
+            for rows in own
+            if rows.ladder is deployed
+            or np.any(
+                rows.ladder.tests[0].within_reach(rows.ladder.level)
+                & (estimates.fdr(rows) <= alpha)
+                & (worth[rows.ladder] >= enough)
+            )
         ]
 
     # Weights of estimates.
@@ -1320,19 +1353,22 @@ class Engine:
         # Further applications of a person have no position in tests, but are outcomes like others.
         further = waiting.barred is not None and waiting.barred[taken].any()
         located = {
-            id(bet.ladder): bet.positions[taken]
+            id(bet.ladder): self._located(bet.ladder, rows) if further else bet.positions[taken]
             for bet in waiting.bets
-            if bet.positions is not None and not further
+            if bet.positions is not None
         }
-        for ladder in self.ladders:
-            if id(ladder) not in located:  # frozen later, or without a bet
-                located[id(ladder)] = self._located(ladder, slice(first, end))
+        for oldest in self.ladders[:1]:  # which all rounds are compared by
+            if id(oldest) not in located:
+                located[id(oldest)] = self._located(oldest, rows)
         bits = self.rows["bits"][first:end]
         chosen = self.sample.chosen(bits)
         in_sample = {number: at[chosen] for number, at in located.items()}
+        for ladder in self.ladders:
+            if id(ladder) not in located:  # frozen later, or without a bet
+                in_sample[id(ladder)] = self._located(ladder, first + chosen)
         p_sum = self._p_sum(in_sample, first + chosen)  # a strategy may fail, so changes come after
         for one in stage.ladder_rows:
-            if waiting.number >= one.ladder.frozen:
+            if waiting.number >= one.ladder.frozen and id(one.ladder) in located:
                 strata = one.strata(located[id(one.ladder)])
                 one.counts.add(waiting.number, rows, strata, self.rows["outcome"][first:end])
         self.settled_round, self._estimates = waiting.number, None
@@ -1343,7 +1379,7 @@ class Engine:
         self.sample.append(first + chosen, bits[chosen], p_sum)
         settled = SettledRound(waiting.number, waiting.policy, waiting.n_people)
         self.sample.p_sum += self._weighted_policy(settled)
-        self.settled = _merged([*self.settled, settled], self.n_rounds - _KEPT_ROUNDS)
+        self.settled = merged_rounds([*self.settled, settled], self.n_rounds - _KEPT_ROUNDS)
         stays = self.sample.too_many()
         if stays is not None:
             self._keep(stays)
@@ -1366,7 +1402,7 @@ class Engine:
         ``located`` has their positions, by the ids of ladders; others are added.
         """
         total = np.zeros(rows.size)
-        for settled in _merged(self.settled):  # a policy is evaluated once
+        for settled in merged_rounds(self.settled):  # a policy is evaluated once
             ladder = settled.policy.ladder
             if id(ladder) not in located:  # dropped by a restart
                 located[id(ladder)] = self._located(ladder, rows)
@@ -1502,6 +1538,8 @@ class Engine:
         bad[accepted] = self.rules.noise.badness(outcome != 1)
         known = np.full(accepted.size, NEVER, np.int8)
         known[accepted] = outcome
+        if any(bet.use[0].any() for bet in waiting.bets):
+            stage.n_tested += int(counted.sum())
         for bet in waiting.bets:
             if bet.positions is None:  # no bets
                 continue
@@ -1737,7 +1775,7 @@ def _summed(
     return replace(bet, positions=at[kept], others=others, outlook=outlook)
 
 
-def _merged(settled: list[SettledRound], last: int | None = None) -> list[SettledRound]:
+def merged_rounds(settled: list[SettledRound], last: int | None = None) -> list[SettledRound]:
     """Return rounds with those up to ``last`` that have the same policy as one, else all such."""
     merged: dict[tuple[Any, ...], SettledRound] = {}
     for one in settled:
