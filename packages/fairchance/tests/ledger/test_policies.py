@@ -30,7 +30,7 @@ from fairchance.words.checks import promise_word
 from fairchance.words.rounds import assumed, sentence
 from fairchance.words.rounds import withdrawn as withdrawn_words
 from ledger.lived_programs import entries, lived, proved
-from ledger_worlds import algorithm_1, certified
+from ledger_worlds import algorithm_1, certified, started
 
 
 def policies(program):
