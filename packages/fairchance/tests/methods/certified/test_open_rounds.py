@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
@@ -16,10 +18,10 @@ from fairchance.errors import InputError, LearningWarning
 from fairchance.ledger.verification.compare import first_other_content
 from fairchance.methods.certified.policy import CertifiedPolicy
 from fairchance.methods.storage import dumps, loads
-from fairchance.people.ids import id_bits
+from fairchance.people.ids import id_bits, keyed_bits
 from methods.certified.desk import Desk, certified_desk
-from methods.certified.known_truth import QUICK
-from methods.certified.lender import Town, open_program, tell
+from methods.certified.known_truth import ALPHA, DELTA, QUICK, rngs, too_many
+from methods.certified.lender import Town, breaks_the_bound, open_program, tell
 
 TOWN = Town(bad=0.1, slope=1.5, lender=(0.6, 0.3), takes=(0.9, 0.8))
 RULES = {
@@ -307,3 +309,132 @@ def test_a_void_round_is_no_evidence():
     for wrong in (0, 4):
         with pytest.raises(InputError):
             without.classifier.void_round(wrong)
+
+
+# Nulls: applicants come one by one, a round has so many of them, and outcomes come in between.
+
+RUNS = 40
+JUST_ABOVE = ALPHA + 0.0005
+NULLS = {
+    "own": (Town().with_fdr(JUST_ABOVE), {}),
+    "beside the lender": (Town(lender=(0.6, 0.4)).with_lenders_fdr(JUST_ABOVE), {"ramp": 0.5}),
+}
+
+
+@dataclass
+class Stream:
+    """Applicants one by one, rounds of ``n``, and outcomes that arrive while a round is open.
+
+    ``leaves_out`` is the share of the bad applicants that are decided on and not in the parts.
+    """
+
+    town: Town
+    rng: np.random.Generator
+    n: int = 300
+    rounds: int = 30
+    ramp: float = 1.0
+    leaves_out: float = 0.0
+
+    def is_false(self):
+        """Return whether a policy that breaks α is ever certified."""
+        classifier, before = open_program(self.town, self.rng, horizon=self.rounds), ()
+        for t in range(self.rounds):
+            before = self.round(classifier, t, self.town.draw(self.n, self.rng), before)
+            if breaks_the_bound(classifier, self.town):
+                return True
+        return False
+
+    def round(self, classifier, t, month, before):
+        """Decide on a month and tell of the month before; return what is to be told next."""
+        beside, late = self.ramp < 1, list(before)
+        policy = classifier.open_round(self.n, incumbent=beside, ramp=self.ramp)
+        ids, parts, told = np.arange(10_000 * (t + 1), 10_000 * (t + 1) + self.n), [], []
+        for i in range(self.n):
+            row = slice(i, i + 1)
+            incumbent = month.incumbent[row] if beside else None
+            part = policy.decide(month.X[row], ids=ids[row], incumbent=incumbent)
+            if not (month.bad[i] and self.rng.random() < self.leaves_out):
+                parts.append(part)
+                told += [(ids[i], 1 - int(month.bad[i]))] if part.accepted[0] else []
+            if late and self.rng.random() < 0.9:
+                classifier.observe(*zip(late.pop(self.rng.integers(len(late))), strict=True))
+        if late:
+            classifier.observe(*zip(*late, strict=True))
+        self.rng.shuffle(parts)
+        classifier.close_round(parts)
+        return told
+
+
+def false_streams(seed, runs=RUNS, **options):
+    return sum(Stream(rng=rng, **options).is_false() for rng in rngs(seed, runs))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NULLS)
+def test_streams_certify_nothing_falsely(name):
+    """Exact binomial at δ; false alarm 0.001."""
+    town, options = NULLS[name]
+    assert not too_many(false_streams(91, town=town, **options), RUNS, DELTA)
+
+
+@pytest.mark.long
+def test_leaving_bad_applicants_out_of_the_parts_is_caught():
+    town, _ = NULLS["own"]
+    assert too_many(false_streams(92, 12, town=town, leaves_out=0.2), 12, DELTA)
+
+
+def returning_is_false(rng, *, n=300, rounds=30):
+    """Return whether the same people, who apply in every round, certify a policy falsely.
+
+    A person ends alike each time, so the FDR of a policy is that among these people, and coins are
+    all that is random.
+    """
+    town = Town(lender=(0.5, 0.5)).with_fdr(0.17)
+    classifier = open_program(town, rng, horizon=rounds, per_person=1)
+    people, group = town.draw(n, rng), np.zeros(n, np.intp)
+    for _ in range(rounds):
+        decided = classifier.decide(
+            people.X, incumbent=people.incumbent, persons=np.arange(n), ramp=0.5
+        )
+        tell(classifier, people, decided)
+        for ladder in classifier._engines[0].ladders:
+            at = ladder.locate(people.X, group).beside(people.incumbent, None)
+            pi = ladder.policies(at)[:, ladder.certified()]
+            if np.any(people.bad @ pi > ALPHA * pi.sum(axis=0)):
+                return True
+    return False
+
+
+def one_for_all_rounds(batch, round_key, ramp_key):
+    return keyed_bits(batch.persons, round_key), keyed_bits(batch.persons, ramp_key)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("broken", [False, True])
+def test_people_who_return_certify_nothing_falsely(monkeypatch, broken):
+    """Unless the ramp leaves the same of them to us in all rounds, which repeat one draw then."""
+    if broken:
+        coins = "fairchance.methods.certified.policy.coin_bits"
+        monkeypatch.setattr(coins, one_for_all_rounds)
+    false = sum(returning_is_false(rng) for rng in rngs(93, RUNS))
+    assert too_many(false, RUNS, DELTA) == broken
+
+
+def _decide_alone(content, X, ids):
+    policy = loads(content, holds=CertifiedPolicy)
+    return [policy.decide(X[i : i + 1], ids=ids[i : i + 1]) for i in range(len(X))]
+
+
+@pytest.mark.long
+def test_eight_processes_decide_as_one(rng):
+    desk = certified_desk()
+    policy = desk.classifier.open_round(400)
+    X, ids = rng.normal(size=(400, 1)), np.arange(90_000, 90_400)
+    whole = policy.decide(X, ids=ids)
+    pieces = np.array_split(rng.permutation(400), 8)
+    with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
+        jobs = [pool.submit(_decide_alone, dumps(policy), X[rows], ids[rows]) for rows in pieces]
+        parts = [part for job in jobs for part in job.result()]
+    closed = desk.classifier.close_round(parts)
+    np.testing.assert_array_equal(closed.accepted, whole.accepted)
+    np.testing.assert_allclose(closed.propensity, whole.propensity, rtol=1e-12, atol=1e-12)

@@ -277,6 +277,7 @@ class CertifiedClassifier(DecidingClassifier):
     rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
     deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
     awaited_ : the outcomes that tests wait for, a tuple of ``AwaitedOutcomes``.
+    open_policy_ : the policy of the round that is open, a ``CertifiedPolicy``; None if none is.
 
     Examples
     --------
