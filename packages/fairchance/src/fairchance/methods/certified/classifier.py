@@ -30,17 +30,17 @@ from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.past_selection import PastReading, read_past
 from fairchance.learners.wrap import check_keeps_nobody
-from fairchance.methods.certified.engine import (
+from fairchance.methods.certified.engine import Engine
+from fairchance.methods.certified.ladder import Ladder
+from fairchance.methods.certified.policy import CertifiedPolicy, scored_by
+from fairchance.methods.certified.ranking import PastApplicants, Ranking, learn_ranking
+from fairchance.methods.certified.rounds import (
     ChosenPolicy,
-    Engine,
     OpenRound,
     Reference,
     SettledRound,
     merged_rounds,
 )
-from fairchance.methods.certified.ladder import Ladder
-from fairchance.methods.certified.policy import CertifiedPolicy, scored_by
-from fairchance.methods.certified.ranking import PastApplicants, Ranking, learn_ranking
 from fairchance.methods.certified.rules import (
     FIXED,
     Rules,
