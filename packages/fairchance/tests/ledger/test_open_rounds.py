@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
+import sqlalchemy as sa
 
 from fairchance.errors import InputError, KnownApplicationError, LedgerError, RoundClosedError
+from fairchance.ledger import schema
 from fairchance.ledger.base import Facts, OutcomeRows
+from fairchance.ledger.inserts import BLOCK
+from fairchance.ledger.retention import Deadlines
 from fairchance.ledger.sql import SqlLedger
+from fairchance.ledger.verification.hashes import entry_problem, round_problem
 from ledger.batches import make_batch
 from ledger.test_contract import check_chain
 
@@ -157,3 +164,94 @@ def test_a_writer_does_not_wait_for_the_program_on_postgresql(ledger, url):
         with ledger.reading("p") as reader:
             assert reader.standing(["a4"]).persons >= 4
     assert close(ledger).says["rows"]["n"] == 1
+
+
+def damaged(ledger, statement):
+    """Change the database, and return what a check finds."""
+    with ledger.engine.connect().execution_options(writes=True) as connection:
+        connection.execute(statement)
+        connection.commit()
+    with ledger.reading("p") as reader:
+        return reader.uncovered() or round_problem(reader)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"round": 7}, "person 5 in table people belongs to no entry"),
+        ({"numbers": b"other"}, "data of person 5"),
+        ({"application": "forged"}, "data of person 5"),
+        ({"application": None, "salt": None}, "person 5 has no data"),
+    ],
+)
+def test_a_changed_row_of_an_open_round_is_found(ledger, values, found):
+    opened = begin(ledger)
+    with ledger.writing("p") as writer:
+        writer.record_in_round(opened, make_batch(4, 3, round=2))
+    change = sa.update(schema.people).where(schema.people.c.person == 5).values(values)
+    assert found in damaged(ledger, change)
+
+
+@pytest.mark.parametrize("values", [{"closed": None}, {"opened": 1}, {"round": 9}])
+def test_a_changed_row_of_rounds_is_found(ledger, values):
+    begin(ledger)
+    close(ledger)
+    found = damaged(ledger, sa.update(schema.rounds).values(values))
+    assert "in table rounds differs from its entries" in found
+
+
+def test_threads_of_a_process_share_a_ledger(ledger):
+    opened = begin(ledger)
+    with ThreadPoolExecutor(4) as pool:
+        receipts = [*pool.map(lambda at: add(ledger, opened, at)[0], range(4, 64))]
+    with ledger.reading("p") as reader:
+        stored = reader.recorded([f"a{at}" for at in range(4, 64)])
+    assert {*stored.receipts} == {*receipts}
+    assert close(ledger).says["rows"]["n"] == 60
+    check_chain(ledger)
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_numbers_may_have_gaps(ledger, url):
+    """Each connection takes a block of numbers, of which a round may leave some."""
+    opened, other = begin(ledger), SqlLedger(url)
+    for at in range(4, 8):
+        add(ledger if at % 2 else other, opened, at)
+    other.close()
+    closed = close(ledger)
+    persons = [4, 5, 4 + BLOCK, 5 + BLOCK]
+    rows = closed.says["rows"]
+    assert (rows["first"], rows["n"], rows["end"]) == (4, 4, persons[-1] + 1)
+    with ledger.reading("p") as reader:
+        assert reader.facts(closed).people.persons.tolist() == persons
+        listed = reader.listed(rows["first"], rows["end"])
+        assert listed.people.persons.tolist() == persons
+        assert len(listed.outcomes) == 4
+        assert Deadlines.of(reader, 0).over(reader, closed.when).tolist() == [*range(4), *persons]
+    with ledger.writing("p") as writer:
+        after = writer.append("batch", {"round": 3}, make_batch(100, round=3), by="t")
+        writer.append("erasure", {}, Facts(erased=np.array(persons[1:3])), by="t")
+    assert after.people_range.start == rows["end"]
+    check_chain(ledger)
+    with ledger.engine.connect() as connection:
+        for table in (schema.group_values, schema.people):
+            connection.execute(sa.delete(table).where(table.c.person == persons[3]))
+        connection.commit()
+    with ledger.reading("p") as reader:
+        before = next(reader.entries(closed.number - 2)).hash
+        found = entry_problem(reader, closed, before)
+    assert found == "it has 3 rows of people instead of 4"
+
+
+def test_a_large_round_is_read_in_parts(ledger):
+    """Its last part is as it is if read at once."""
+    opened = begin(ledger)
+    add(ledger, opened, 4, n=250)
+    closed = close(ledger)
+    with ledger.reading("p") as reader:
+        whole, parts = reader.stored(closed), [*reader.stored_parts(closed, 100)]
+        assert [len(part.people["person"]) for part in parts] == [0, 100, 100, 50]
+        for name in ("people", "group_values"):
+            for column, values in getattr(whole, name).items():
+                joined = [value for part in parts for value in getattr(part, name)[column]]
+                assert joined == list(values)

@@ -30,7 +30,7 @@ from fairchance.words.checks import promise_word
 from fairchance.words.rounds import assumed, sentence
 from fairchance.words.rounds import withdrawn as withdrawn_words
 from ledger.lived_programs import entries, lived, proved
-from ledger_worlds import algorithm_1, certified
+from ledger_worlds import algorithm_1, certified, started
 
 
 def policies(program):
@@ -317,3 +317,14 @@ def test_rounds_that_were_certified_on_a_corrected_outcome_are_withdrawn(copied,
     assert call("audit", url, "-o", tmp_path / "pack").exit_code == 0
     assert said in (tmp_path / "pack" / "model_card.txt").read_text()
     assert sentence(assumed(0)) in (tmp_path / "pack" / "model_card.txt").read_text()
+
+
+def test_rounds_that_are_opened_share_a_policy(tmp_path):
+    program, _, _ = started(f"sqlite:///{tmp_path}/ledger.db", certified())
+    for _ in range(3):
+        program.open_round()
+        program.close_round()
+    with program.ledger.reading("main") as reader:
+        first, *others = reader.entries(kind="round")
+        assert [entry.says["policy"]["base"] for entry in others] == [first.number] * 2
+    assert program.verify().ok

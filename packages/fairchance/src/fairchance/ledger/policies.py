@@ -45,8 +45,10 @@ def pack_policy(reader: Reader, policy: Policy) -> tuple[dict[str, Any], bytes]:
     """Return what an entry says of its policy, and its payload: all of it, or what is new."""
     content = dumps(policy)
     newest = [next(reader.newest_first(kind), None) for kind in ("round", "batch")]
-    last = max((one for one in newest if one), key=lambda one: one.number, default=None)
-    if last is not None and "policy" in last.says:
+    # The entry that closes a round has no policy.
+    known = [one for one in newest if one is not None and "policy" in one.says]
+    last = max(known, key=lambda one: one.number, default=None)
+    if last is not None:
         base = last.says["policy"]["base"] or last.number
         other = reader.payload(base)
         new = None if other is None else _without(content, other)

@@ -30,10 +30,17 @@ from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.past_selection import PastReading, read_past
 from fairchance.learners.wrap import check_keeps_nobody
-from fairchance.methods.certified.engine import ChosenPolicy, Engine, OpenRound, Reference
+from fairchance.methods.certified.engine import Engine
 from fairchance.methods.certified.ladder import Ladder
 from fairchance.methods.certified.policy import CertifiedPolicy, scored_by
 from fairchance.methods.certified.ranking import PastApplicants, Ranking, learn_ranking
+from fairchance.methods.certified.rounds import (
+    ChosenPolicy,
+    OpenRound,
+    Reference,
+    SettledRound,
+    merged_rounds,
+)
 from fairchance.methods.certified.rules import (
     FIXED,
     Rules,
@@ -57,7 +64,7 @@ from fairchance.people.intake import Batch, History, Intake, read_flags, read_pe
 from fairchance.people.likelihoods import ConstantLikelihood, Likelihood
 from fairchance.people.likeness import Checks
 from fairchance.people.reasons import Scored
-from fairchance.people.store import NEVER, NOT_TAKEN, PeopleStore
+from fairchance.people.store import NEVER, NOT_TAKEN, ApplicantRows, PeopleStore
 from fairchance.words.rounds import held_up, note_text, restart_cost
 
 __all__ = [
@@ -71,6 +78,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
 _REFERENCE_ROWS = 50_000  # reference applicants for rankings
+_ROOM = 1.2  # times as many are kept before the oldest are dropped, as that is a copy of all
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,6 +277,7 @@ class CertifiedClassifier(DecidingClassifier):
     rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
     deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
     awaited_ : the outcomes that tests wait for, a tuple of ``AwaitedOutcomes``.
+    open_policy_ : the policy of the round that is open, a ``CertifiedPolicy``; None if none is.
 
     Examples
     --------
@@ -437,11 +446,17 @@ class CertifiedClassifier(DecidingClassifier):
         self._intake.passed(history)
         self._engines = [self._engine(n_engines, z) for z in range(n_engines)]
         self._choices: list[ChosenPolicy] = []
-        self._policies: list[tuple[int, list[ChosenPolicy]]] = []  # of all rounds, with their sizes
+        # The policies of all rounds, by engine; n_people counts those of all groups.
+        self._policies: list[list[SettledRound]] = [[] for _ in range(n_engines)]
         self._open_policy: CertifiedPolicy | None = None
+        self._recent = ApplicantRows(
+            {"round": 0, "group": np.intp(0), "bits": np.uint64(0), "incumbent": False}
+        )
         some = slice(_REFERENCE_ROWS)
-        self._reference = Reference(
-            history.X[some], history.group[some], history.bits[some], history.accepted[some]
+        self._remember(
+            Reference(
+                history.X[some], history.group[some], history.bits[some], history.accepted[some]
+            )
         )
         self._rounds: list[CertifiedRound] = []
         self._corrections = []
@@ -853,12 +868,14 @@ class CertifiedClassifier(DecidingClassifier):
         self._open_policy = None
         self._rounds += [ready.record for ready in prepared]
         self._choices = [one.policy for one in opened]
-        self._policies.append((len(batch), self._choices))
+        for z, choice in enumerate(self._choices):
+            played = SettledRound(decided.round, choice, len(batch))
+            self._policies[z] = merged_rounds([*self._policies[z], played])
         rows_by_engine = self._people.rows_by_part(place)
         for engine, ready, (_, rows) in zip(self._engines, prepared, rows_by_engine, strict=True):
             engine.log(ready, rows)
         self._intake.passed(batch)
-        self._remember(batch)
+        self._remember(Reference(batch.X, batch.group, batch.bits, batch.incumbent))
         for engine in self._engines:
             engine.catch_up()  # the patience of an older round may have ended
 
@@ -964,7 +981,7 @@ class CertifiedClassifier(DecidingClassifier):
         for engine, moved in zip(self._engines, self._people.forget(names, bits), strict=True):
             engine.forget(moved, bits)
         self._history.forget(bits)
-        self._reference = reference[stays]
+        self._recent.remove(np.flatnonzero(np.isin(self._recent["bits"], bits)))
         self._forget_corrections(names)
         if not self._rounds:
             self._models = [self._learn(z) for z in range(len(self._engines))]
@@ -1028,13 +1045,15 @@ class CertifiedClassifier(DecidingClassifier):
         for z in range(len(self._engines)):
             rows = self._rows_of(group, z)
             counts: defaultdict[Ladder, Counter[tuple[int, float]]] = defaultdict(Counter)
-            for n, choices in self._policies:
-                counts[choices[z].ladder][choices[z].rung, choices[z].scale] += n
+            for played in self._policies[z]:
+                policy = played.policy
+                counts[policy.ladder][policy.rung, policy.scale] += played.n_people
             for ladder, n_by_rung in counts.items():  # a model may be slow, so it scores once
                 at = ladder.locate(features[rows], group[rows])
                 for (rung, scale), n in n_by_rung.items():
                     total[rows] += n * ladder.policy(at, rung, scale)
-        return np.minimum(total / max(1, sum(n for n, _ in self._policies)), 1.0)
+        n_people = sum(played.n_people for played in self._policies[0])
+        return np.minimum(total / max(1, n_people), 1.0)
 
     def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
         """Return which applicants the limits of the strategy bar from exploration at present.
@@ -1241,23 +1260,27 @@ class CertifiedClassifier(DecidingClassifier):
         """Return the rows of the applicants that belong to an engine."""
         return np.arange(group.size) if len(self._engines) == 1 else np.flatnonzero(group == z)
 
+    @property
+    def _reference(self) -> Reference:
+        """The newest applicants, among whom new rankings rank others."""
+        rows, newest = self._recent, slice(-_REFERENCE_ROWS, None)
+        columns = (rows[name][newest] for name in ("group", "bits", "incumbent"))
+        return Reference(rows.X[newest], *columns)
+
     def _reference_of(self, z: int, beside: bool) -> Reference:
-        reference = self._reference
-        rows = self._rows_of(reference.group, z)
-        part = reference[rows] if rows.size else reference
+        part = self._reference
+        if len(self._engines) > 1:
+            rows = self._rows_of(part.group, z)
+            part = part[rows] if rows.size else part
         return part if beside else replace(part, incumbent=None)
 
-    def _remember(self, batch: Batch) -> None:
-        """Add a batch to the reference applicants of later rankings; drop the oldest."""
-        before = self._reference
-        decided = np.zeros(len(batch), np.bool_) if batch.incumbent is None else batch.incumbent
-        together = Reference(
-            np.vstack([before.X, batch.X]),
-            np.concatenate([before.group, batch.group]),
-            np.concatenate([before.bits, batch.bits]),
-            np.concatenate([before.incumbent, decided]),
-        )
-        self._reference = together[-_REFERENCE_ROWS:]
+    def _remember(self, new: Reference) -> None:
+        """Add applicants to the reference of later rankings; drop the oldest."""
+        rows, newest = self._recent, new[-_REFERENCE_ROWS:]
+        columns = {name: getattr(newest, name) for name in ("group", "bits", "incumbent")}
+        rows.append(len(newest.X), newest.X, columns)
+        if len(rows) > _ROOM * _REFERENCE_ROWS:
+            rows.remove(np.arange(len(rows) - _REFERENCE_ROWS))
 
     def _group_name(self, z: int) -> Any:
         """Return the group that an engine is for; None for all applicants."""

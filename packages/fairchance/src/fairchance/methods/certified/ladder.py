@@ -228,6 +228,18 @@ class BoundTest:
             certified[start:] |= np.logical_and.accumulate(reached)
         return certified
 
+    def within_reach(self, level: float) -> NDArray[np.bool_]:
+        """Return the rungs that are not certified and that a walk may still reach.
+
+        A rung that has lost as much as it needs to gain ends a walk.
+        """
+        reach, mixed = np.zeros(self.wealth.best.size, np.bool_), self.wealth.mixed()
+        for start, share in self.starts:
+            needed = -np.log(level * share)
+            lost = (self.wealth.best[start:] < needed) & (mixed[start:] <= -needed)
+            reach[start:] |= np.logical_and.accumulate(~lost)
+        return reach & ~self.certified(level)
+
     def undecided(self, level: float) -> NDArray[np.bool_]:
         """Return the rungs on which more evidence can change what is certified."""
         first = min(start for start, _ in self.starts)
