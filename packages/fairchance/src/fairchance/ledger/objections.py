@@ -108,6 +108,7 @@ class Request:
         """
         # An id that was erased may have been used again since.
         before = standing.persons < self.entry.people_range.start
+        before |= np.isin(standing.persons, [*self.done])  # also of the round that was open then
         persons = np.where(before, standing.persons, -1).tolist()
         sent = [*zip(persons, asked, standing.states, strict=True)]
         gone = sorted({*self.done} - {*persons})

@@ -253,7 +253,7 @@ class ByPolicies(Proof):
         def difference(rows: PeopleRows) -> tuple[Any, str] | None:
             for part in recorded_parts(policy, shape, rows, decisions):
                 decided = policy.decide_batch(part.applicants)
-                drawn = part.exploit | is_drawn
+                drawn = _without_draw(part, policy.ramp) | is_drawn
                 at = first_difference(part, decided, drawn=drawn, close=_close(decided))
                 if at is not None:
                     return part.ids[at[0]], at[1]
@@ -263,7 +263,7 @@ class ByPolicies(Proof):
         _refuse(entry, difference(people), _DIFFERS)
         self._try_groups(entry, self._values.exchanged(people), people, difference)
         _check_reasons(entry, people, shape, policy, decisions)
-        n_again = known.size if is_drawn else int(decisions.exploit.sum())
+        n_again = known.size if is_drawn else int(_without_draw(decisions, policy.ramp).sum())
         self.n_decisions += n_again
         self.n_not_repeated += n - n_again
 
@@ -284,6 +284,13 @@ class ByPolicies(Proof):
             again = shape.reference.of_same_kind(X, decided.accepted)
             if not shape.reference.is_like(again):
                 raise MismatchError(f"{describe(entry)}: the reference applicant {_DIFFERS}.")
+
+
+def _without_draw(recorded: DecisionRows | Decisions, ramp: float) -> Bools:
+    """Return which decisions depend on no draw; the lender's may be in the explore region."""
+    if recorded.incumbent is None or ramp == 1:
+        return recorded.exploit
+    return recorded.exploit & ~recorded.incumbent
 
 
 def _check_as_policy(entry: Entry, policy: Policy) -> None:
