@@ -2,9 +2,11 @@
 
 Hypothesis plays random lives of a program against a small model: decide with and without the
 lender's own decisions, change the ramp, pause and resume, observe in parts, correct, withdraw, not
-take the loan, override and undo, hold and release, erase, snapshot, reopen; each call has a name
-and is repeated at any later time, which changes nothing. After every step a copy of the ledger
-decides another batch and verifies, and all exceptions are an ``InputError``.
+take the loan, override and undo, hold and release, erase, snapshot, reopen, and, if the classifier
+can, open a round, decide in it in pieces, import what its policy decided elsewhere, in time or too
+late, and close it; each call has a name and is repeated at any later time, which changes nothing.
+After every step a copy of the ledger decides another batch and verifies, and all exceptions are an
+``InputError``.
 """
 
 from __future__ import annotations
@@ -77,6 +79,7 @@ class ProgramMachine(RuleBasedStateMachine):
     make: Callable[[], Any]  # the classifier
     few_values = False  # of features, as cells need them
     takes_lender = True  # whether the classifier knows the lender's own decisions
+    opens = False  # whether it opens rounds
 
     @initialize(seed=st.integers(0, 3))
     def create(self, seed):
@@ -94,7 +97,7 @@ class ProgramMachine(RuleBasedStateMachine):
             ids=np.arange(N_HISTORY),
             about={"not_taken_within": "1 round"},
         )
-        self.ramp, self.paused, self.n_rounds = 1.0, False, 0
+        self.ramp, self.paused, self.policies = 1.0, False, []
         self.next_id, self.requests = N_HISTORY, []
         self.applicants = {
             i: Applicant(bool(taken), history=True) for i, taken in enumerate(accepted)
@@ -130,11 +133,78 @@ class ProgramMachine(RuleBasedStateMachine):
     def any(self, wanted):
         return any(wanted(applicant) for applicant in getattr(self, "applicants", {}).values())
 
+    @property
+    def n_rounds(self):
+        """The number of closed rounds."""
+        with self.program.reading() as view:
+            return len(list(view.reader.entries(kind="batch")))
+
+    @property
+    def opened(self):
+        """What the entry says that opened the round; None if none is open."""
+        with self.program.reading() as view:
+            entry = view.reader.open_round()
+            return None if entry is None else entry.says
+
+    def new_people(self, given, n=N_BATCH):
+        ids = np.arange(self.next_id, self.next_id + n)
+        X, _ = draw_people(self.rng, n, self.few_values)
+        return X, ids, by_lender(X) if given and self.takes_lender else {}
+
+    def add(self, decided, t):
+        self.next_id += len(decided)
+        for i, accepted in zip(decided.ids.tolist(), decided.accepted.tolist(), strict=True):
+            self.applicants[i] = Applicant(accepted, round=t)
+
+    @precondition(lambda self: self.opens and self.opened is None)
+    @rule(given=st.booleans())
+    def open_round(self, given):
+        if (self.paused or self.ramp < 1) and not given:
+            with pytest.raises(PausedError if self.paused else InputError):
+                self.program.open_round(N_BATCH)
+            return
+        for _ in range(2):
+            name = f"round {self.n_rounds}-{self.next_id}"
+            policy = self.program.open_round(N_BATCH, incumbent=given, request=name)
+        self.policies.append((policy, given))
+
+    @precondition(lambda self: self.opens and self.opened is not None)
+    @rule(data=st.data(), n_pieces=st.integers(1, 6))
+    def decide_in_pieces(self, data, n_pieces):
+        said, t = self.opened, self.n_rounds + 1
+        X, ids, options = self.new_people(said["incumbent"])
+        for rows in np.array_split(np.arange(N_BATCH), n_pieces):
+            some = {name: values[rows] for name, values in options.items()}
+            for _ in range(data.draw(st.integers(1, 2))):  # the same application may come again
+                decided = self.program.decide(X.iloc[rows], ids=ids[rows], **some)
+                assert (decided.round, decided.ramp) == (t, said["ramp"])
+            self.add(decided, t)
+
+    @precondition(lambda self: self.opens and self.policies)
+    @rule(data=st.data(), n=st.integers(1, 5))
+    def import_decisions(self, data, n):
+        policy, given = data.draw(st.sampled_from(self.policies))
+        X, ids, options = self.new_people(given, n)
+        made = policy.decide(X, ids=ids, **options)
+        place = {"round": policy.round, "at": "noon", "where": "a branch", **options}
+        with pytest.raises(InputError, match="do not follow"):
+            self.program.import_decisions(X, ~made.accepted, ids=ids, **place)
+        for _ in range(2):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LearningWarning)  # tests may begin again
+                found = self.program.import_decisions(X, made.accepted, ids=ids, **place)
+            assert (found.accepted == made.accepted).all()
+        self.add(found, self.n_rounds + (self.opened is not None))
+
+    @precondition(lambda self: self.opens and self.opened is not None)
+    @rule()
+    def close_round(self):
+        self.program.close_round()
+
+    @precondition(lambda self: self.opened is None)
     @rule(given=st.booleans())
     def decide(self, given):
-        ids = np.arange(self.next_id, self.next_id + N_BATCH)
-        X, _ = draw_people(self.rng, N_BATCH, self.few_values)
-        options = by_lender(X) if given and self.takes_lender else {}
+        X, ids, options = self.new_people(given)
         r = 0.0 if self.paused else self.ramp
         if r < 1 and not options:
             before = self.program.checkpoint()
@@ -142,14 +212,12 @@ class ProgramMachine(RuleBasedStateMachine):
                 self.program.decide(X, ids=ids)
             assert self.program.checkpoint() == before
             return
-        self.next_id, self.n_rounds = self.next_id + N_BATCH, self.n_rounds + 1
         decided = self.program.decide(X, ids=ids, **options)
         assert decided.ids.tolist() == ids.tolist()
         assert decided.ramp == r
         if r == 0:
             assert (decided.accepted == options["incumbent"]).all()
-        for i, accepted in zip(ids.tolist(), decided.accepted.tolist(), strict=True):
-            self.applicants[i] = Applicant(accepted, round=self.n_rounds)
+        self.add(decided, self.n_rounds)
 
     @precondition(lambda self: self.takes_lender)
     @rule(ramp=st.sampled_from([0.0, 0.3, 1.0]))
@@ -200,8 +268,9 @@ class ProgramMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.takes_lender and self.any(lambda a: a.pending))
     @rule(data=st.data())
     def not_taken(self, data):
-        ids = self.choose(data, lambda a: a.pending and a.round >= self.n_rounds - 1)
-        late = self.choose(data, lambda a: a.pending and a.round < self.n_rounds - 1, at_most=1)
+        n_rounds = self.n_rounds
+        ids = self.choose(data, lambda a: a.pending and a.round >= n_rounds - 1)
+        late = self.choose(data, lambda a: a.pending and a.round < n_rounds - 1, at_most=1)
         before = self.program.checkpoint()
         if late:
             with pytest.raises(InputError):
@@ -322,7 +391,9 @@ class ProgramMachine(RuleBasedStateMachine):
             ours.backup(other)
         program = Program.open(f"sqlite:///{copy}")
         X, _ = draw_people(np.random.default_rng(0), N_BATCH, self.few_values)
-        options = by_lender(X) if self.takes_lender else {}
+        said = self.opened
+        given = self.takes_lender and (said is None or said["incumbent"])
+        options = by_lender(X) if given else {}
         program.decide(X, ids=np.arange(10**6, 10**6 + N_BATCH), **options)
         result = verify(program.ledger)
         program.ledger.engine.dispose()
@@ -341,9 +412,9 @@ class ProgramMachine(RuleBasedStateMachine):
             assert state == self.applicants[i].outcome
 
 
-def play(make, *, lives, steps, few_values=False, takes_lender=True):
+def play(make, *, lives, steps, few_values=False, takes_lender=True, opens=False):
     """Play lives of a program, each of so many steps; ``make`` returns its classifier."""
-    kind = {"make": make, "few_values": few_values, "takes_lender": takes_lender}
+    kind = {"make": make, "few_values": few_values, "takes_lender": takes_lender, "opens": opens}
     machine = type("Machine", (ProgramMachine,), kind)
     options = settings(max_examples=lives, stateful_step_count=steps)
     with warnings.catch_warnings():

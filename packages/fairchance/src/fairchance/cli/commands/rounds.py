@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairchance.cli.files.tables import check_apart, check_writable, ledger_files
+from fairchance.cli.files.tables import check_apart, ledger_files
 from fairchance.cli.options import (
     By,
     Json,
@@ -66,7 +66,6 @@ def round(
             raise InputError(f"a round takes {', '.join(_ACTIONS)}, got {action!r}; choose one.")
         check_name("request", request)
         if policy is not None:
-            check_writable(policy)
             check_apart("the policy", policy, "the ledger", ledger_files(ledger))
         opened = open_program(ledger, program, by, trusted)
         with progress("working on the round", json):

@@ -101,6 +101,7 @@ def as_data(result: Verification) -> dict[str, Any]:
         "not_learned_from": result.not_learned_from,
         "skipped": [asdict(one) for one in result.skipped],
         "groups": asdict(result.groups),
+        "open_round": None if result.open_round is None else asdict(result.open_round),
         "not_checked": result.not_checked,
     }
 
@@ -119,6 +120,12 @@ def in_words(result: Verification) -> list[str]:
     up_to = "" if result.ok else "Up to there "
     lines.append(f"{up_to}{counted(result.n_entries, 'entry', 'entries')} checked, {again}")
     lines += map(_skipped_message, result.skipped)
+    if result.open_round is not None:
+        lines.append(
+            f"Round {result.open_round.round} is open: its "
+            f"{counted(result.open_round.n_decisions, 'decision')} follow from its policy; that "
+            f"none is missing can be proved once it is closed"
+        )
     if result.ok:
         lines.append(_groups_message(result.groups))
         if result.not_checked is not None:
