@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from fairchance.methods.certified.classifier import CertifiedClassifier
-from fairchance.methods.certified.engine import ChosenPolicy, Engine
+from fairchance.methods.certified.engine import Engine
+from fairchance.methods.certified.rounds import ChosenPolicy
 
 __all__ = ["PlugInClassifier"]
 

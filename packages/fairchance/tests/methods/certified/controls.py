@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from fairchance import CertifiedClassifier
-from fairchance.methods.certified.engine import ChosenPolicy, Engine
+from fairchance.methods.certified.engine import Engine
 from fairchance.methods.certified.evidence import RATIO_CAPS
+from fairchance.methods.certified.rounds import ChosenPolicy
 from fairchance.people.store import NOT_TAKEN
 
 

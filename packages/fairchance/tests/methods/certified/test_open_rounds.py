@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
 
 import numpy as np
 import pandas as pd
@@ -12,14 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairchance import CertifiedClassifier
+from fairchance.core.sampling import ramped_coins
 from fairchance.errors import InputError, LearningWarning
 from fairchance.ledger.verification.compare import first_other_content
 from fairchance.methods.certified.policy import CertifiedPolicy
+from fairchance.methods.policy import coin_bits
 from fairchance.methods.storage import dumps, loads
-from fairchance.people.ids import id_bits
+from fairchance.people.ids import id_bits, keyed_bits, ramp_key, round_key
+from fairchance.people.intake import Batch
 from methods.certified.desk import Desk, certified_desk
-from methods.certified.known_truth import QUICK
-from methods.certified.lender import Town, open_program, tell
+from methods.certified.known_truth import ALPHA, DELTA, QUICK, rngs, too_many
+from methods.certified.ladders import LEVEL, make_ladder
+from methods.certified.lender import Town, breaks_the_bound, open_program, tell
 
 TOWN = Town(bad=0.1, slope=1.5, lender=(0.6, 0.3), takes=(0.9, 0.8))
 RULES = {
@@ -307,3 +313,126 @@ def test_a_void_round_is_no_evidence():
     for wrong in (0, 4):
         with pytest.raises(InputError):
             without.classifier.void_round(wrong)
+
+
+# Nulls: applicants come one by one, a round has so many of them, and outcomes come in between.
+
+RUNS = 40
+JUST_ABOVE = ALPHA + 0.0005
+NULLS = {
+    "own": (Town().with_fdr(JUST_ABOVE), {}),
+    "beside the lender": (Town(lender=(0.6, 0.4)).with_lenders_fdr(JUST_ABOVE), {"ramp": 0.5}),
+}
+
+
+@dataclass
+class Stream:
+    """Applicants one by one, rounds of ``n``, and outcomes that arrive while a round is open.
+
+    ``leaves_out`` is the share of the bad applicants that are decided on and not in the parts.
+    """
+
+    town: Town
+    rng: np.random.Generator
+    n: int = 300
+    rounds: int = 30
+    ramp: float = 1.0
+    leaves_out: float = 0.0
+
+    def is_false(self):
+        """Return whether a policy that breaks α is ever certified."""
+        classifier, before = open_program(self.town, self.rng, horizon=self.rounds), ()
+        for t in range(self.rounds):
+            before = self.round(classifier, t, self.town.draw(self.n, self.rng), before)
+            if breaks_the_bound(classifier, self.town):
+                return True
+        return False
+
+    def round(self, classifier, t, month, before):
+        """Decide on a month and tell of the month before; return what is to be told next."""
+        beside, late = self.ramp < 1, list(before)
+        policy = classifier.open_round(self.n, incumbent=beside, ramp=self.ramp)
+        ids, parts, told = np.arange(10_000 * (t + 1), 10_000 * (t + 1) + self.n), [], []
+        for i in range(self.n):
+            row = slice(i, i + 1)
+            incumbent = month.incumbent[row] if beside else None
+            part = policy.decide(month.X[row], ids=ids[row], incumbent=incumbent)
+            if not (month.bad[i] and self.rng.random() < self.leaves_out):
+                parts.append(part)
+                told += [(ids[i], 1 - int(month.bad[i]))] if part.accepted[0] else []
+            if late and self.rng.random() < 0.9:
+                classifier.observe(*zip(late.pop(self.rng.integers(len(late))), strict=True))
+        if late:
+            classifier.observe(*zip(*late, strict=True))
+        self.rng.shuffle(parts)
+        classifier.close_round(parts)
+        return told
+
+
+def false_streams(seed, runs=RUNS, **options):
+    return sum(Stream(rng=rng, **options).is_false() for rng in rngs(seed, runs))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NULLS)
+def test_streams_certify_nothing_falsely(name):
+    """Exact binomial at δ; false alarm 0.001."""
+    town, options = NULLS[name]
+    assert not too_many(false_streams(91, town=town, **options), RUNS, DELTA)
+
+
+@pytest.mark.long
+def test_leaving_bad_applicants_out_of_the_parts_is_caught():
+    town, _ = NULLS["own"]
+    assert too_many(false_streams(92, 12, town=town, leaves_out=0.2), 12, DELTA)
+
+
+def returning_is_false(rng, *, same_coin, n=300, rounds=30, rung=70):
+    """Return whether the same people, who apply in every round, certify a rung that breaks α.
+
+    A person ends alike each time, and just more than α of them are bad, so coins are all that is
+    random. The ramp of one half leaves people to us by new coins, or always the same people.
+    """
+    ladder = make_ladder(starts=((rung, 1.0),))
+    use, bounds = np.arange(ladder.grid.size) == rung, ladder.ratio_bounds(rung, 0.5)
+    at = ladder.locate(rng.normal(size=(n, 1)), np.zeros(n, np.intp))
+    pi, bad, keys = ladder.policy(at, rung), np.zeros(n), rng.integers(2**63, size=n)
+    for i in rng.permutation(n):  # until the policy breaks α among these people
+        if bad @ pi > ALPHA * pi.sum():
+            break
+        bad[i] = 1.0
+    batch = Batch(None, None, None, np.arange(n, dtype=np.uint64), "", persons=keys.view(np.uint64))
+    for t in range(rounds):
+        coins, ramp = coin_bits(batch, round_key(1, t), ramp_key(1))
+        if same_coin:
+            ramp = keyed_bits(batch.persons, ramp_key(1))
+        accepted, p = ramped_coins(pi, np.zeros(n, np.bool_), 0.5, coins, ramp)
+        ladder.test(at, p, accepted, bad * accepted, ratio_bounds=bounds, use=use)
+    return bool(ladder.certified()[rung])
+
+
+@pytest.mark.parametrize("same_coin", [False, True])
+def test_people_who_return_certify_nothing_falsely(same_coin):
+    """Unless the ramp leaves the same of them to us in all rounds, which repeat one draw then."""
+    false = sum(returning_is_false(rng, same_coin=same_coin) for rng in rngs(93, RUNS))
+    assert too_many(false, RUNS, LEVEL) == same_coin
+
+
+def _decide_alone(content, X, ids):
+    policy = loads(content, holds=CertifiedPolicy)
+    return [policy.decide(X[i : i + 1], ids=ids[i : i + 1]) for i in range(len(X))]
+
+
+@pytest.mark.long
+def test_eight_processes_decide_as_one(rng):
+    desk = certified_desk()
+    policy = desk.classifier.open_round(400)
+    X, ids = rng.normal(size=(400, 1)), np.arange(90_000, 90_400)
+    whole = policy.decide(X, ids=ids)
+    pieces = np.array_split(rng.permutation(400), 8)
+    with ProcessPoolExecutor(8, mp_context=get_context("spawn")) as pool:
+        jobs = [pool.submit(_decide_alone, dumps(policy), X[rows], ids[rows]) for rows in pieces]
+        parts = [part for job in jobs for part in job.result()]
+    closed = desk.classifier.close_round(parts)
+    np.testing.assert_array_equal(closed.accepted, whole.accepted)
+    np.testing.assert_allclose(closed.propensity, whole.propensity, rtol=1e-12, atol=1e-12)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from fairchance.core.limits import Above, Limited
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.strategies import Uniform
-from fairchance.methods.certified.engine import ChosenPolicy
 from fairchance.methods.certified.evidence import RATIO_CAPS, MirrorTest, values
 from fairchance.methods.certified.ladder import Floor, Ladder, LadderRows, Positions
+from fairchance.methods.certified.rounds import ChosenPolicy
 from methods.certified.known_truth import ALPHA
 from methods.certified.ladders import LEVEL, make_ladder
 

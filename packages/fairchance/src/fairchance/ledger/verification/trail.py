@@ -19,9 +19,10 @@ from fairchance.ledger.base import Entry
 from fairchance.ledger.replay import CLOSE, Allowed, State, erased_rows
 from fairchance.ledger.sql import Reader
 from fairchance.methods.certified.classifier import CertifiedClassifier
-from fairchance.methods.certified.engine import Engine, LadderBets, WaitingRound
+from fairchance.methods.certified.engine import Engine
 from fairchance.methods.certified.evidence import RATIO_CAPS, values
 from fairchance.methods.certified.ladder import Ladder
+from fairchance.methods.certified.rounds import LadderBets, WaitingRound
 from fairchance.people.store import NOT_TAKEN
 
 __all__ = ["certificate_columns"]

@@ -30,17 +30,17 @@ from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.past_selection import PastReading, read_past
 from fairchance.learners.wrap import check_keeps_nobody
-from fairchance.methods.certified.engine import (
+from fairchance.methods.certified.engine import Engine
+from fairchance.methods.certified.ladder import Ladder
+from fairchance.methods.certified.policy import CertifiedPolicy, scored_by
+from fairchance.methods.certified.ranking import PastApplicants, Ranking, learn_ranking
+from fairchance.methods.certified.rounds import (
     ChosenPolicy,
-    Engine,
     OpenRound,
     Reference,
     SettledRound,
     merged_rounds,
 )
-from fairchance.methods.certified.ladder import Ladder
-from fairchance.methods.certified.policy import CertifiedPolicy, scored_by
-from fairchance.methods.certified.ranking import PastApplicants, Ranking, learn_ranking
 from fairchance.methods.certified.rules import (
     FIXED,
     Rules,
@@ -277,6 +277,7 @@ class CertifiedClassifier(DecidingClassifier):
     rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
     deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
     awaited_ : the outcomes that tests wait for, a tuple of ``AwaitedOutcomes``.
+    open_policy_ : the policy of the round that is open, a ``CertifiedPolicy``; None if none is.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fairchance.core.decisions import Decisions
 from fairchance.core.sampling import ramped_coins
 from fairchance.core.saved import saved
-from fairchance.methods.certified.engine import ChosenPolicy
+from fairchance.methods.certified.rounds import ChosenPolicy
 from fairchance.methods.policy import Policy, coin_bits
 from fairchance.people.intake import Batch, Reader
 from fairchance.people.likelihoods import GroupedLikelihood
