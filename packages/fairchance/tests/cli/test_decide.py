@@ -632,7 +632,7 @@ def test_a_decision_crosses_few_modules(lender):
     done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
     apply(100, 3000)
     crossed = modules_crossed("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "june")
-    assert len(crossed) <= 60
+    assert len(crossed) <= 65
 
 
 def test_an_older_file_is_kept(lender):

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,7 +147,8 @@ class Program:
 
     _state: State | None = None
     _desk: Desk | None = None  # what decides in the open round
-    _rules: RoundRules | Literal[False] | None = False  # of rounds by time; False if not read yet
+    _rules: RoundRules | None = None
+    _is_at_once: bool = False  # a view has just seen that each batch is a round
 
     def __init__(self, ledger: SqlLedger, name: str, *, by: str, allowed: Allowed) -> None:
         if not isinstance(by, str):
@@ -473,14 +474,14 @@ class Program:
         given |= {"barred": barred, "persons": persons}
         for _ in range(_TRIES):
             desk = self._desk_now(beside=incumbent is not None)
-            if desk is None:
-                return self._decide_batch(X, given, batch, about, unlike_history=unlike_history)
-            if batch is not None or about:
+            if desk is not None and (batch is not None or about):
                 raise InputError(
                     f"round {desk.policy.round} is open, in which ids name applications; leave out "
                     f"batch and about."
                 )
             try:
+                if desk is None:
+                    return self._decide_batch(X, given, batch, about, unlike_history=unlike_history)
                 return desk.decide(self.ledger, self.name, X, **given)
             except RoundClosedError:
                 self._desk = None
@@ -497,6 +498,8 @@ class Program:
     ) -> Decisions:
         """Decide a batch that is a round by itself."""
         with self._writing() as (writer, state):
+            if state.opened is not None:
+                raise RoundClosedError("a round was opened meanwhile; decide in it.")
             encoded = state.shape.columns.encode(X)
             _check_width(encoded, state.classifier)
             groups = given["sensitive_features"]
@@ -721,12 +724,13 @@ class Program:
         In a program with rounds by time or by number, a round that is due is closed first, and the
         next one is opened; ``beside`` says whether the lender's own decisions are given then.
         """
-        if self._rules is False:
-            with self.ledger.reading(self.name) as reader:
-                self._rules = RoundRules.of(self._settings(reader).says.get("about", {}))
+        if self._is_at_once:
+            self._is_at_once = False
+            return None
         desk: Desk | None = self._desk
         if desk is None or desk.has_to_look:
             with self.ledger.reading(self.name) as reader:
+                self._rules = RoundRules.of(self._settings(reader).says.get("about", {}))
                 desk = self._desk_of(reader)
         if self._rules is not None and (desk is None or desk.is_due(self.ledger.clock())):
             with self._writing() as (writer, state):

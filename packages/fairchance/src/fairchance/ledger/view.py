@@ -74,6 +74,7 @@ class ProgramView:
         if opened is not None:
             return int(opened.says["round"])
         if "rounds" not in self.about:
+            self.program._is_at_once = True
             return None
         last = next(self.reader.newest_first("batch"), None)
         return 1 if last is None else int(last.says["round"]) + 1
