@@ -139,7 +139,7 @@ def verify(
     >>> batch = program.decide(X[200:])
     >>> result = verify(url, checkpoint=program.checkpoint())
     >>> result.ok, result.n_entries, result.n_decisions
-    (True, 6, 100)
+    (True, 4, 100)
     >>> folder.cleanup()
     """
     if isinstance(ledger, str):

@@ -677,7 +677,7 @@ def compare_with_earlier(
     --------
     >>> n, n_bad, drawn, drawn_bad = np.array([[20, 20], [1, 6], [5, 5], [1, 4]])
     >>> round(compare_with_earlier(n, n_bad, drawn, drawn_bad), 4)
-    0.0296
+    0.0038
     """
     here = (drawn > 0) & (drawn < n)
     n, n_bad, drawn, drawn_bad = n[here], n_bad[here], drawn[here], drawn_bad[here]
