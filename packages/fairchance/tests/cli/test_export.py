@@ -66,7 +66,7 @@ def test_export_of_decisions_with_outcomes_and_overrides(hostile_lender, tmp_pat
         batches = {entry.key: entry for entry in reader.entries(kind="batch")}
     for key, own in frame.groupby("batch"):
         assert set(own["at"]) == {batches[key].at}
-        assert set(own["policy"]) == {batches[key].says["policy"]}
+        assert set(own["policy"]) == {batches[key].number}
     refusals = frame[~frame["accepted"] & ~frame["erased"]]
     assert refusals["reasons"].notna().all()
     assert frame[frame["accepted"]]["reasons"].isna().all()

@@ -258,6 +258,7 @@ def chosen(config, key, line):
     """Uncomment a line of the example, and remove the settings that contradict it."""
     config = re.sub(rf"^({key} = )", r"# \1", config, flags=re.MULTILINE)
     homes = {"stop": "checks", "warn": "checks", "income": "reasons"}
+    homes |= {"every": "rounds", "at_most": "rounds"}
     table = "limits" if key in LIMITS else homes.get(key)
     config = config.replace(f"# [{table}]", f"[{table}]")
     assert config.count(f"# {line}") == 1

@@ -230,11 +230,11 @@ def test_crash_between_outcomes_and_corrections_records_nothing(decided, monkeyp
     tell([(yes[0], "repaid"), (yes[1], "fraud"), (yes[2], "default")])
     head, learn, learned = program.checkpoint(), State.learn, []
 
-    def die(self, entry, ids, states):
+    def die(self, reader, entry, persons, names, states):
         if entry.kind == "correction":
             raise KeyboardInterrupt
         learned.extend(states)
-        learn(self, entry, ids, states)
+        learn(self, reader, entry, persons, names, states)
 
     with monkeypatch.context() as patch:
         patch.setattr(State, "learn", die)

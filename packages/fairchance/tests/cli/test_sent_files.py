@@ -169,16 +169,16 @@ def test_two_concurrent_unnamed_batches(lender, monkeypatch, same):
     program, _, _ = lender
     new = sent(people(30, 3000))
     sent(new if same else new.iloc[:10], "theirs.csv")
-    read, others = batches._read_applicants, []
+    read, others = batches.read_applicants, []
 
-    def read_and_be_late(*words):
-        result = read(*words)
+    def read_and_be_late(*words, **options):
+        result = read(*words, **options)
         if not others:
             others.append(None)
             others.append(done("decide", "theirs.csv", "-o", "theirs-decided.csv"))
         return result
 
-    monkeypatch.setattr(batches, "_read_applicants", read_and_be_late)
+    monkeypatch.setattr(batches, "read_applicants", read_and_be_late)
     assert "applicants.csv" in refused(*DECIDE)
     assert program.classifier.rounds_[-1].round == others[1]["round"] == 2
     again = done(*DECIDE)

@@ -2,7 +2,7 @@
 
 The ledger stores who was accepted with which probability, and the outcomes. Which bets were made on
 a round follows from everything before it, so a program is replayed, as ``verify`` does when it
-learns again. Replaying ends at the first entry with erased applicants.
+learns again. Replaying ends at the first entry with erased applicants, or that cannot be repeated.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairchance.errors import LedgerError
 from fairchance.ledger.base import Entry
 from fairchance.ledger.replay import CLOSE, Allowed, State, erased_rows
 from fairchance.ledger.sql import Reader
@@ -27,7 +28,7 @@ from fairchance.people.store import NOT_TAKEN
 
 __all__ = ["certificate_columns"]
 
-_APPLIED = ("history", "batch", "outcomes", "correction", "override", "control")
+_APPLIED = ("history", "round", "batch", "import", "outcomes", "correction", "override", "control")
 _CAPS = tuple(f"{cap:g}" for cap in RATIO_CAPS)
 
 
@@ -77,8 +78,13 @@ def _certificates(reader: Reader, allowed: Allowed) -> Iterator[dict[str, list[A
             people = reader.facts(entry).people
             if people is not None and erased_rows(people).any():
                 return
-            batch = entry.number if entry.kind == "batch" else batch
-            for test in _applied(state, reader, entry):
+            if entry.kind == "round" or (entry.kind == "batch" and "opened" not in entry.says):
+                batch = entry.number  # the policy was chosen with it
+            try:
+                applied = _applied(state, reader, entry)
+            except LedgerError:  # a changed record, which ``verify`` names
+                return
+            for test in applied:
                 tests[id(test.bets.ladder)].append(test)
 
 
