@@ -23,6 +23,7 @@ from fairchance.cli.options import (
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError
+from fairchance.words import counted
 from fairchance.words.rounds import open_round_words
 
 if TYPE_CHECKING:  # an extra, and slow to import
@@ -78,7 +79,8 @@ def round(
 
             with writing(policy):
                 save(opened.policy(), policy)
-        found = opened.summary(groups=False).open_round
+        summary = opened.summary(groups=False)
+        found = summary.open_round
         result: dict[str, Any] = {
             "open": None if found is None else asdict(found),
             "policy": policy,
@@ -87,6 +89,12 @@ def round(
         print_json(result)
         return
     lines = ["No round is open." if found is None else open_round_words(found)]
+    if action == "close":
+        last = summary.rounds[-1]
+        lines = [
+            f"Round {last.round} is closed: {last.n_exploited + last.n_explored:,} of "
+            f"{counted(last.n_people, 'applicant')} accepted."
+        ]
     print_lines([*lines, *([] if policy is None else [f"Policy: {policy}"])])
 
 
