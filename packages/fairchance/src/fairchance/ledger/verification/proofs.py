@@ -317,8 +317,9 @@ def _counts(
     return numbers, stated
 
 
-def _without_notes(record: AnyRound) -> dict[str, Any]:
-    return {name: value for name, value in json_values(record).items() if name != "notes"}
+def _without_notes(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record without what no decision depends on."""
+    return {name: value for name, value in record.items() if name != "notes"}
 
 
 def _refuse_record(entry: Entry, made: dict[str, Any], stated: dict[str, Any]) -> None:
@@ -435,8 +436,9 @@ class ByLearning(Proof):
                 self._check_groups(before, state.shape, entry, facts.people, facts.decisions)
             _check_reasons(entry, facts.people, state.shape, state.classifier, facts.decisions)
         made = [one for one in state.classifier.rounds_ if one.round == entry.says["round"]]
-        for record, stated in zip(made, read_rounds(entry), strict=True):
-            _refuse_record(entry, _without_notes(record), _without_notes(stated))
+        # As they are stored, since a classifier of another package has records of its own.
+        for record, stated in zip(made, entry.says["rounds"], strict=True):
+            _refuse_record(entry, _without_notes(json_values(record)), _without_notes(stated))
         granted = granted_with(state.classifier)
         self._granted = {key: says for key, says in granted.items() if key not in self._seen}
 
