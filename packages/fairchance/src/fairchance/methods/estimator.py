@@ -70,6 +70,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     checks: Any = None
     classes_: NDArray[Any]
     _intake: Intake
+    _open_policy: Any = None  # of the round that is open, for subclasses that open rounds
     _corrections: list[Correction]
     _head_counts: GrowingArray
 
@@ -101,6 +102,13 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Outcomes that were replaced, in the order of the corrections."""
         check_is_fitted(self, "_corrections")
         return Records(self._corrections)
+
+    def _check_not_open(self) -> None:
+        if self._open_policy is not None:
+            raise InputError(
+                f"round {self._open_policy.round} is open; decide by its policy, and close it with "
+                f"close_round before the next."
+            )
 
     def _remember_corrections(
         self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fairchance.core.decisions import Decisions
 from fairchance.errors import InputError
 from fairchance.people.ids import keyed_bits
-from fairchance.people.intake import Batch
+from fairchance.people.intake import Batch, Reader
 from fairchance.people.reasons import Scored
 
 __all__ = ["Policy", "check_follows", "check_part", "coin_bits", "first_applications"]
@@ -43,6 +43,10 @@ class Policy(ABC):
         Versions of the packages that its answers may depend on, by name.
     expires
         UTC time (ISO 8601) from which on it refuses to decide; None if it does not expire.
+    reader
+        How applicants are read.
+    round_key, ramp_key
+        Keys of the coins.
     """
 
     round: int
@@ -52,6 +56,9 @@ class Policy(ABC):
     needs_incumbent: bool
     versions: dict[str, str]
     expires: str | None
+    reader: Reader
+    round_key: np.uint64
+    ramp_key: np.uint64
 
     @abstractmethod
     def stated(self) -> tuple[dict[str, Any], ...]:
@@ -63,7 +70,6 @@ class Policy(ABC):
         """Return a policy that explores nobody, if its draw depends on the whole batch."""
         return self
 
-    @abstractmethod
     def read(
         self,
         X: Any,
@@ -75,6 +81,16 @@ class Policy(ABC):
         persons: Any = None,
     ) -> Batch:
         """Read applicants as ``decide`` does, and refuse what it refuses, row by row."""
+        self.check_incumbent(incumbent)
+        return self.reader.read(
+            X,
+            ids=ids,
+            sensitive_features=sensitive_features,
+            incumbent=incumbent,
+            barred=barred,
+            persons=persons,
+            key=self.ramp_key,
+        )
 
     @abstractmethod
     def decide_batch(self, batch: Batch) -> Decisions:

@@ -615,13 +615,6 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._revise(True)
         return self
 
-    def _check_not_open(self) -> None:
-        if self._open_policy is not None:
-            raise InputError(
-                f"round {self._open_policy.round} is open; decide by its policy, and close it with "
-                f"close_round before the next."
-            )
-
     def _policy_of_round(self, expected: int, beside: bool, ramp: float) -> Algorithm1Policy:
         """Learn f_t (round 1: f_0), and return the policy of the next round."""
         t, n_groups = len(self._rounds) + 1, self._intake.n_groups
@@ -705,11 +698,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
         candidates, n_candidates = regions.candidates, regions.n_candidates
         n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_candidates)
         n_explore, carried = self._budget.allot(t, n_exploit, self._carried, candidates.at_most)
-        self._used = policy
+        used = policy
         if self._open_policy is None:
             _, start = fixed_draw_keys(self._seed, t)
             fixed = None if self._flips_coins else (n_explore, start)
-            self._used = self._apart(replace(policy, fixed=fixed))
+            used = self._apart(replace(policy, fixed=fixed))
         if self._flips_coins or f.follows == "drawn":
             draw = policy.draw(batch, regions)
         else:
@@ -758,6 +751,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         given = self._given_to(batch, accepted)
         position = self._log.add_likelihood(f.likelihood)
         logged = replace(logged, likelihood=position, n_people=len(batch))
+        self._used = used
         self._record_round(batch, accepted, explored, f, logged, record)
         return self._counted(batch, self._answer(batch, decided, given))
 

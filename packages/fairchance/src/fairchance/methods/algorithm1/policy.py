@@ -82,10 +82,6 @@ class Algorithm1Policy(Policy):
         How these count.
     logged
         The policy as it is logged after the round; it defines the coins.
-    reader
-        How applicants are read.
-    round_key, ramp_key
-        Keys of the coins.
     fixed
         How many a draw of fixed size explores, and the key with which it starts. Such a policy
         decides on the whole batch at once; None for coins.
@@ -140,28 +136,6 @@ class Algorithm1Policy(Policy):
         f = self.f
         told = {name: getattr(f, name) for name in _STATED}
         return (told | {"thresholds": f.thresholds.tolist(), "ramp": self.ramp},)
-
-    def read(
-        self,
-        X: Any,
-        *,
-        ids: Any,
-        sensitive_features: Any = None,
-        incumbent: Any = None,
-        barred: Any = None,
-        persons: Any = None,
-    ) -> Batch:
-        """Read applicants as ``decide`` does, and refuse what it refuses, row by row."""
-        self.check_incumbent(incumbent)
-        return self.reader.read(
-            X,
-            ids=ids,
-            sensitive_features=sensitive_features,
-            incumbent=incumbent,
-            barred=barred,
-            persons=persons,
-            key=self.ramp_key,
-        )
 
     def decide_batch(self, batch: Batch) -> Decisions:
         """Decide on applicants that were read, also after the policy has expired."""

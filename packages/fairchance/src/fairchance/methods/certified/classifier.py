@@ -687,13 +687,6 @@ class CertifiedClassifier(DecidingClassifier):
         """Number of rounds that were closed."""
         return len(self._rounds) // len(self._engines)
 
-    def _check_not_open(self) -> None:
-        if self._open_policy is not None:
-            raise InputError(
-                f"round {self._open_policy.round} is open; decide by its policy, and close it with "
-                f"close_round before the next."
-            )
-
     def _opening(
         self, expected: int, beside: bool, ramp: float
     ) -> tuple[CertifiedPolicy, list[OpenRound]]:

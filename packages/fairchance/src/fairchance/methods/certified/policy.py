@@ -31,10 +31,6 @@ class CertifiedPolicy(Policy):
     ----------
     choices
         The rungs of ladders without evidence, one for all applicants or one per group.
-    reader
-        How applicants are read.
-    round_key, ramp_key
-        Keys of the coins.
 
     Examples
     --------
@@ -70,28 +66,6 @@ class CertifiedPolicy(Policy):
     def stated(self) -> tuple[dict[str, Any], ...]:
         """Return the status and the share that the records of its round repeat."""
         return tuple({"status": one.status, "share": one.sure_share} for one in self.choices)
-
-    def read(
-        self,
-        X: Any,
-        *,
-        ids: Any,
-        sensitive_features: Any = None,
-        incumbent: Any = None,
-        barred: Any = None,
-        persons: Any = None,
-    ) -> Batch:
-        """Read applicants as ``decide`` does, and refuse what it refuses, row by row."""
-        self.check_incumbent(incumbent)
-        return self.reader.read(
-            X,
-            ids=ids,
-            sensitive_features=sensitive_features,
-            incumbent=incumbent,
-            barred=barred,
-            persons=persons,
-            key=self.ramp_key,
-        )
 
     def decide_batch(self, batch: Batch) -> Decisions:
         """Decide on applicants that were read, also after the policy has expired."""
