@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from fairchance.people.reasons import Reference
+from fairchance.people.reasons import ReferenceApplicant
 from small_worlds import lender_world
 
 
@@ -30,7 +30,7 @@ def lived(classifier, n_rounds=3, **world):
         last = people.X, people.group, decided
         if batch is not None and decided.round < n_rounds:
             classifier.observe(decided.ids[yes], batch.applicants.outcome[yes])
-    return classifier, *last, Reference.of(past.people.X, past.accepted)
+    return classifier, *last, ReferenceApplicant.of(past.people.X, past.accepted)
 
 
 def mixed_people(rng, n):

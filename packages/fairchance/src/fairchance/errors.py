@@ -1,7 +1,10 @@
 """Exceptions and warnings of fairchance, and text that is safe to show."""
 
 import unicodedata
-from typing import ClassVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
 
 
 class InputError(ValueError):
@@ -49,6 +52,16 @@ class UnknownIdError(InputError):
     code = "unknown_id"
 
 
+class UndecidedError(InputError, AttributeError):
+    """A policy was asked for before the first round; like an attribute that is not there yet."""
+
+
+class OtherContentError(InputError):
+    """An application, batch or request is on record with another content."""
+
+    code = "other_content"
+
+
 class UnavailableError(InputError):
     """Data could not be downloaded; the message says from where and how to do it by hand."""
 
@@ -80,6 +93,10 @@ class VersionsError(InputError):
         )
         self.stored, self.running = stored, running
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how it is copied, from a worker of a cluster for example."""
+        return type(self), (self.stored, self.running)
+
 
 class LedgerError(InputError):
     """A ledger cannot be read or written, or its content is wrong."""
@@ -91,6 +108,12 @@ class RoundClosedError(LedgerError):
     """A decision cannot be recorded, since its round was closed; decide in the next one."""
 
     code = "round_closed"
+
+
+class NoRoundError(InputError):
+    """Applicants cannot be decided on one at a time, since no round is open."""
+
+    code = "no_round"
 
 
 class KnownApplicationError(LedgerError):
@@ -151,3 +174,14 @@ def visible(text: str) -> str:
     return "".join(
         c if c.isprintable() or unicodedata.category(c) == "Zs" else repr(c)[1:-1] for c in text
     )
+
+
+@contextmanager
+def writing(place: str | Path) -> Iterator[None]:
+    """Turn an ``OSError`` into an ``InputError`` that names the place."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{place} cannot be written ({error.strerror or error}); choose another place."
+        ) from error

@@ -19,6 +19,7 @@ __all__ = [
     "as_array",
     "column",
     "concat",
+    "floats",
     "is_frame",
     "is_missing",
     "n_rows",
@@ -168,6 +169,17 @@ def with_columns(X: Any, names: tuple[str, ...] | None) -> Any:
             f"{', '.join(map(repr, names))}, as in the history."
         )
     return nw.to_native(nw.from_native(X, eager_only=True).select(names))
+
+
+def floats(series: Any) -> NDArray[np.float64]:
+    """Return a column of numbers or truth values as floating point numbers, NaN if missing.
+
+    Decimals go through text, since Arrow turns 0.35 into the floating point number above it.
+    """
+    if series.dtype == nw.Decimal:
+        series = series.cast(nw.String)
+    numbers: NDArray[np.float64] = series.cast(nw.Float64).to_numpy()
+    return numbers.astype(np.float64, copy=False)
 
 
 def n_rows(X: Any) -> int:

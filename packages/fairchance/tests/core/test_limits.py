@@ -345,4 +345,3 @@ def test_positivity_is_still_demanded_of_those_left(rng):
         drawn(batch, score, Limited(Stingy(), max_risk=0.6), 3)
     found = find_candidates(batch, np.arange(40), score, Stingy(), 2)
     assert found.at_most == 40
-    assert found.notes(3, 3) == ()

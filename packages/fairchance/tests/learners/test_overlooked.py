@@ -60,12 +60,12 @@ def test_the_rule_agrees_with_brute_force_in_any_order(seed: int) -> None:
     assert str(shuffled) == str(found)  # text, since NaN is not equal to itself
 
 
-def test_at_most_half_of_the_rejected_are_overlooked() -> None:
+def test_most_of_the_rejected_may_be_overlooked() -> None:
     people = np.repeat([[0.0], [1.0], [2.0]], [300, 190, 210], axis=0)
     accepted = np.arange(700) < 260
     found = find_overlooked(people[accepted], people[~accepted], categorical=(0,))
     # Values 1 and 2 were never accepted, and have 400 of 440 rejected applicants between them.
-    assert [v.value for v in found] == [2.0]
+    assert [v.value for v in found] == [2.0, 1.0]
     assert find_overlooked(people, people[:0]) == find_overlooked(people[:0], people) == ()
 
 

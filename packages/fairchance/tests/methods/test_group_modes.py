@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -561,3 +562,14 @@ def test_strategies_without_the_group():
     assert (Uniform() * Partial()).person_factor(None, score, group).tolist() == [0.2, 1.2]
     marks = [Uniform(), ScoreWeighted(), GroupShare(), EqualGroups(), OwnQuota(), blind]
     assert [one.reads_group for one in marks] == [False, False, True, True, True, False]
+
+
+@pytest.mark.parametrize("mode", ["blind", "audit"])
+@pytest.mark.parametrize("kind", [CertifiedClassifier, PartialFeedbackClassifier])
+def test_a_group_that_is_a_feature_is_refused(kind, mode):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"x": rng.normal(size=200), "sex": rng.integers(0, 2, 200)})
+    y, clf = (table["x"] > 0).astype(int), kind(group_mode=mode)
+    with pytest.raises(InputError, match="'sex'"):
+        clf.fit(table, y, sensitive_features=table["sex"])
+    clf.fit(table[["x"]], y, sensitive_features=table["sex"])

@@ -324,3 +324,14 @@ def test_a_certified_classifier_goes_on_as_it_would_have(options, tmp_path):
             loaded.observe(again.ids[again.accepted], batch.outcome[again.accepted])
             assert np.array_equal(again.propensity, decided.propensity)
             assert np.array_equal(again.accepted, decided.accepted)
+
+
+@pytest.mark.parametrize("kind", [CertifiedClassifier, PartialFeedbackClassifier])
+def test_the_policy_of_the_last_round_is_saved_too(kind, rng):
+    X = rng.normal(size=(400, 2))
+    classifier = kind(random_state=0).fit(X, (X[:, 0] > -0.5).astype(int), accepted=X[:, 1] > -1)
+    with pytest.raises(InputError):
+        _ = classifier.policy_
+    decided = classifier.decide(X)
+    again = loads(dumps(classifier)).policy_.decide(X, ids=decided.ids)
+    assert all(np.array_equal(getattr(again, key), getattr(decided, key)) for key in KEYS)

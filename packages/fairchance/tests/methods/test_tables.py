@@ -15,7 +15,7 @@ import fairchance as fc
 from fairchance.errors import InputError, LearningWarning
 from fairchance.ledger import Program, verify
 from fairchance.methods.storage import dumps, loads
-from fairchance.people.reasons import Reference, contributions, decode, reasons_for
+from fairchance.people.reasons import ReferenceApplicant, contributions, decode, reasons_for
 from mixed_tables import KINDS, applicants
 from refused_people import log_odds
 
@@ -206,7 +206,7 @@ def test_reasons_are_about_the_columns_of_the_table(method, learner, groups):
     clf = method(learner=LEARNERS[learner](), missing_values="?", **groups)
     clf, X, batch, _ = play(clf, **group)
     best = batch.score >= np.quantile(batch.score, 0.7)  # trees may accept next to nobody
-    reference = Reference.of(X, best, ["owner"], missing_values=("?",))
+    reference = ReferenceApplicant.of(X, best, ["owner"], missing_values=("?",))
     assert reference.values[0] in ("clerk", "nurse")
     middle = X["since"][best].mean()
     assert abs(pd.Timestamp(reference.values[3], unit="D") - middle) < pd.Timedelta("1ms")
@@ -266,3 +266,11 @@ def test_a_ledger_keeps_tables_and_repeats_decisions(method, learner, tmp_path):
 
 def limited():
     return fc.Limited(exclude=fc.Below("since", "2020-02-01") | fc.OneOf("job", ("diver",)))
+
+
+def test_numbers_in_writing_are_named(rng):
+    incomes = [f"{value:,}" for value in rng.integers(5, 25, 400) * 100]
+    X = {"income": incomes, "postcode": rng.choice(["01067", "20095"], 400)}
+    with pytest.warns(LearningWarning, match="'income' holds text such as '1,") as caught:
+        fc.PartialFeedbackClassifier().fit(pd.DataFrame(X), rng.integers(0, 2, 400))
+    assert len(caught) == 1

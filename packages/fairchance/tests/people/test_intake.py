@@ -40,7 +40,7 @@ def read(**columns):
     estimator, reader = PartialFeedbackClassifier(), intake()
     past = reader.read_history(estimator, X, [0, 1, 0, 1, 0, 1], None, None, None)
     reader.passed(past)
-    return reader.read_batch(estimator, X, None, None, **columns)
+    return reader.read_batch(estimator, X, ids=None, **columns)
 
 
 @pytest.mark.parametrize(

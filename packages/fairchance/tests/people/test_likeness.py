@@ -385,6 +385,15 @@ def test_exchanged_decisions_of_the_lender_stop_a_batch(way):
     assert clf.decide(now[numbers] / 1000, incumbent=theirs).unlike == ()
 
 
+@pytest.mark.parametrize("comes", [False, True])
+def test_a_small_history_does_not_say_how_decisions_go_with_a_column(comes):
+    """Its decisions are known; those of a batch may be, and are not compared."""
+    x = np.random.default_rng(0).normal(size=(100, 1))
+    clf = fc.CertifiedClassifier(random_state=0).fit(x[:50], x[:50, 0] > 1, accepted=x[:50, 0] > 0)
+    incumbent = {"incumbent": x[50:, 0] > 0} if comes else {}
+    assert clf.decide(x[50:], **incumbent).unlike == ()
+
+
 @pytest.mark.parametrize("stop", [1, 0.3])
 def test_other_shares_and_calls_without_decisions_are_honest(stop):
     rng, X = np.random.default_rng(10), borrowers(4000)[0]

@@ -26,7 +26,7 @@ from fairchance.people.likelihoods import ConstantLikelihood, LinearLikelihood
 from fairchance.people.reasons import (
     MOST,
     NO_SINGLE_FEATURE,
-    Reference,
+    ReferenceApplicant,
     Scored,
     contributions,
     decode,
@@ -91,7 +91,7 @@ def test_any_other_model_has_one_column_replaced_at_a_time():
     X, y = mixed_people(rng, 500)
     accepted = rng.random(500) < np.where(X["debt"] < 0, 0.9, 0.4)
     classifier.fit(X, y, accepted=accepted)
-    reference = Reference.of(X, accepted)
+    reference = ReferenceApplicant.of(X, accepted)
     taken = X[accepted]
     assert reference.values[0] == taken["trade"].mode()[0] == "baker"
     assert np.allclose(reference.values[1:], taken[["age", "debt"]].mean(), rtol=1e-12)
@@ -163,7 +163,7 @@ def test_empty_columns_are_called_missing(kind):
     classifier.fit(table(X[:400]), y[:400], accepted=rng.random(400) < 0.9)
     new = X[400:]
     accepted = classifier.decide(table(new)).accepted
-    reference = Reference.of(table(X[:400]), np.ones(400, np.bool_))
+    reference = ReferenceApplicant.of(table(X[:400]), np.ones(400, np.bool_))
     told = reasons_for(classifier, table(new), accepted, reference)
     named = set()
     for row, one in zip(new, told, strict=True):
@@ -198,7 +198,7 @@ def test_permuting_columns_permutes_reasons():
         classifier = algorithm_1(strategy=fc.Uniform(), learner=LogisticRegression(tol=1e-10))
         mine = X[:, columns]
         classifier.fit(mine[:600], good[:600], accepted=X[:600, 0] > -0.5)
-        reference = Reference.of(mine[:600], X[:600, 0] > -0.5)
+        reference = ReferenceApplicant.of(mine[:600], X[:600, 0] > -0.5)
         decided = classifier.decide(mine[600:])
         names = [f"f{column}" for column in columns]
         found = reasons_for(classifier, mine[600:], decided.accepted, reference)
@@ -248,7 +248,7 @@ def test_an_applicant_better_in_all_columns_has_no_single_reason():
             model = LinearLikelihood(np.array([1.0, 2.0]), 0.0)
             return Scored(model, X, np.zeros(len(X), np.intp))
 
-    reference = Reference(("a", "b"), (0.0, 0.0))
+    reference = ReferenceApplicant(("a", "b"), (0.0, 0.0))
     accepted = np.zeros(2, np.bool_)
     told = reasons_for(Weighing(), np.array([[1.0, 1.0], [-1.0, 2.0]]), accepted, reference)
     assert told[0] == b""
@@ -261,7 +261,7 @@ def test_a_score_that_is_the_same_for_all_gives_no_reasons():
         def scored_by(self, X, *, sensitive_features=None):
             return Scored(ConstantLikelihood(0.4), X, np.zeros(len(X), np.intp))
 
-    reference = Reference(("a",), (0.0,))
+    reference = ReferenceApplicant(("a",), (0.0,))
     told = reasons_for(Constant(), np.array([[-9.0]]), np.array([False]), reference)
     assert list(told) == [b""]
 
@@ -273,11 +273,12 @@ def test_bytes_that_are_no_reasons_are_refused():
 
 
 def test_a_classifier_without_scores_gives_no_reasons():
-    assert reasons_for(object(), None, np.array([False]), Reference((), ())) is None
+    assert reasons_for(object(), None, np.array([False]), ReferenceApplicant((), ())) is None
     history = np.arange(40.0)[:, None], np.arange(40) % 2
     fresh = certified().fit(*history, accepted=np.arange(40) < 30)
     with pytest.raises(InputError, match="no round has been decided yet"):
         fresh.scored_by(np.zeros((1, 1)))
+    assert "policy_" not in dir(fresh)
 
 
 def test_the_reference_is_the_typical_accepted_person():
@@ -295,24 +296,24 @@ def test_the_reference_is_the_typical_accepted_person():
     )
     X = pd.concat([X] * 5, ignore_index=True)
     X["name"] = [f"person {at}" for at in range(len(X))]  # a text of few applicants is not kept
-    found = Reference.of(X, accepted, ["text", "elsewhere", None])
+    found = ReferenceApplicant.of(X, accepted, ["text", "elsewhere", None])
     expected = (3.0, 3.0, float("nan"), 2 / 3, "b", "x", None, None)
     assert [repr(one) for one in found.values] == [repr(one) for one in expected]
     assert found.protected == ("text",)
     assert found.allowed.tolist() == [0, 1, 2, 3, 5, 6, 7]
-    again = Reference.read(json.loads(to_json(found.as_dict())))
+    again = ReferenceApplicant.read(json.loads(to_json(found.as_dict())))
     assert repr(again) == repr(found)
     assert again.is_like(found)
-    assert Reference.read(None) is None
-    nobody = Reference.of(X, np.zeros(25, np.bool_))
+    assert ReferenceApplicant.read(None) is None
+    nobody = ReferenceApplicant.of(X, np.zeros(25, np.bool_))
     assert nobody.values[0] == X["n"].mean()
     assert not nobody.is_like(found)
     for column, value in ((0, 3.001), (4, "a"), (6, "a"), (2, 0.0)):
         values = list(found.values)
         values[column] = value
-        assert not Reference(found.names, tuple(values), found.protected).is_like(found)
-    single = Reference.of(np.array([[1, 2], [3, 4]], np.float32), np.array([True, True]))
-    assert single == Reference(("x0", "x1"), (2.0, 3.0))
+        assert not ReferenceApplicant(found.names, tuple(values), found.protected).is_like(found)
+    single = ReferenceApplicant.of(np.array([[1, 2], [3, 4]], np.float32), np.array([True, True]))
+    assert single == ReferenceApplicant(("x0", "x1"), (2.0, 3.0))
 
 
 def test_the_reference_of_cells_is_the_most_frequent_value():
@@ -320,17 +321,17 @@ def test_the_reference_of_cells_is_the_most_frequent_value():
         {"n": [1, 1, 5, 9], "gaps": [np.nan, 2.0, 2.0, 0.0], "t": ["a", "b", "b", "c"]}
     )
     accepted = np.array([True, True, True, False])
-    found = Reference.of(X, accepted, most_frequent=True)
+    found = ReferenceApplicant.of(X, accepted, most_frequent=True)
     assert found.values == (1.0, 2.0, "b")
-    again = Reference.read(json.loads(to_json(found.as_dict())))
+    again = ReferenceApplicant.read(json.loads(to_json(found.as_dict())))
     assert again.is_like(found)
-    assert not again.is_like(Reference.of(X, accepted))
+    assert not again.is_like(ReferenceApplicant.of(X, accepted))
     assert again.of_same_kind(X, accepted) == found
 
 
 def test_too_many_columns_are_refused():
     with pytest.raises(InputError, match=r"32767.*32768"):
-        Reference.of(np.zeros((2, 32768), np.float32), np.array([True, True]))
+        ReferenceApplicant.of(np.zeros((2, 32768), np.float32), np.array([True, True]))
 
 
 def test_false_reasons_are_found():
@@ -386,7 +387,7 @@ def test_equal_contributions_may_swap_places():
             slopes = np.array([1.0, 1.0 + 1e-9, 0.5, 2.0, 2.0, 0.5 + 1e-9])
             return Scored(LinearLikelihood(slopes, 0.0), X, np.zeros(len(X), np.intp))
 
-    reference = Reference(tuple("abcdef"), (0.0,) * 6)
+    reference = ReferenceApplicant(tuple("abcdef"), (0.0,) * 6)
     X, nobody = -np.ones((1, 6)), np.array([False])
     dtype = np.dtype([("c", "<u2"), ("v", "<f4")])
     for columns, fits in (

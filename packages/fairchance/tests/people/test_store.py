@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairchance.errors import InputError, UnknownIdError
+from fairchance.errors import InputError, LedgerError, UnknownIdError
 from fairchance.people.ids import IdIndex, as_ids, id_bits
 from fairchance.people.store import (
     HISTORY,
@@ -324,6 +324,53 @@ def test_forgotten_applicants_are_gone_and_others_stay(gone, keep_rejected):
         at = store.rejected_rows(id_bits(rejected))
         assert len(store.rejected) == at.size == rejected.size
         assert np.array_equal(store.rejected.X[at, 0], rejected)
+
+
+@given(st.sets(st.integers(0, 29)), st.lists(st.integers(0, 59), unique=True), st.booleans())
+def test_features_that_a_state_leaves_out_are_read_where_they_are_recorded(gone, asked, framed):
+    """After some were forgotten and others came."""
+
+    def table(ids):
+        return pd.DataFrame({"x": ids / 1.0}) if framed else ids[:, None] / 1.0
+
+    store, rng, read = PeopleStore(2), np.random.default_rng(0), []
+
+    def recorded(rounds):
+        for round in rng.permutation(rounds):
+            ids = rng.permutation(np.setdiff1d(np.arange(10 * round, 10 * round + 10), forgotten))
+            read.append(int(round))
+            yield id_bits(ids), table(ids)
+
+    for round in range(3):
+        ids = np.arange(10 * round, 10 * round + 10)
+        record(store, ids, ids % 3 > 0, round, X=table(ids))
+    store.read_features(recorded)
+    for rows in store.parts:
+        vars(rows).update(copy.deepcopy(rows.without_features()))
+    forgotten = np.array(sorted(gone), np.int64)
+    store.forget(forgotten, id_bits(forgotten))
+    later = np.arange(30, 60)
+    record(store, later, later % 3 > 0, 3, X=table(later))
+    ids = np.array([one for one in asked if one % 3 and one not in gone], np.int64)
+    for rows, (here, at) in zip(
+        store.parts, store.rows_by_part(store.find(id_bits(ids))), strict=True
+    ):
+        read.clear()
+        assert np.array_equal(np.ravel(rows.features(at)), ids[here])
+        assert set(read) == {*(ids[here][ids[here] < 30] // 10).tolist()}
+        assert np.array_equal(np.ravel(rows.X)[at], ids[here])
+        read.clear()
+        assert len(rows.X) == len(rows)
+        assert not read
+
+
+def test_a_record_without_an_accepted_applicant_is_damaged():
+    store = PeopleStore()
+    record(store, [1, 2], [True, True])
+    store.read_features(lambda _: [(bits_of([1]), np.ones((1, 1)))])
+    vars(store.parts[0]).update(store.parts[0].without_features())
+    with pytest.raises(LedgerError):
+        _ = store.parts[0].X
 
 
 def test_unknown_ids_cannot_be_forgotten(store):

@@ -30,6 +30,15 @@ class CoverageRule(ABC):
     ----------
     threshold
         τ: applicants with w above it are exploited.
+
+    Examples
+    --------
+    >>> class EveryRound(CoverageRule):  # each round has weight 1, however small it is
+    ...     needs = "acceptance"
+    ...     def round_weight(self, n_people, n_rounds, first_batch):
+    ...         return float(n_rounds)
+    >>> EveryRound(threshold=0.9).round_weight(n_people=3, n_rounds=1, first_batch=500)
+    1.0
     """
 
     threshold: float = 0.5
@@ -83,6 +92,12 @@ class SummedAcceptance(CoverageRule):
     reference_size
         n_ref, the size of a full round; None means the size of the first batch, and at least 100,
         so that a stream of single applications does not count each as a round.
+
+    Examples
+    --------
+    >>> rule = SummedAcceptance(threshold=0.5, reference_size=200)
+    >>> rule.round_weight(n_people=100, n_rounds=1, first_batch=50)
+    0.5
     """
 
     reference_size: int | None = None
@@ -104,6 +119,11 @@ class MeanPastScore(CoverageRule):
     """w = mean likelihood of the past classifiers, f_0 included (the paper's experiments).
 
     Not monotone: applicants can leave the exploit region again.
+
+    Examples
+    --------
+    >>> MeanPastScore(threshold=0.5).level(n_rounds=3)  # of four scores, f_0's included
+    2.0
     """
 
     needs: ClassVar[Literal["acceptance", "score", "g"]] = "score"
@@ -124,6 +144,11 @@ class SumOfG(CoverageRule):
 
     Monotone since g > 0. The scale of g matters here: with ``Uniform`` all applicants are known
     after one round unless the threshold is raised.
+
+    Examples
+    --------
+    >>> SumOfG(threshold=2.0).level(n_rounds=3)
+    2.0
     """
 
     needs: ClassVar[Literal["acceptance", "score", "g"]] = "g"

@@ -13,7 +13,10 @@ from fairchance.core.saved import saved
 from fairchance.frames import to_frame
 from fairchance.notebook import Displayed
 
-__all__ = ["CertifiedRound", "Correction", "CurvePoint", "Decisions", "GroupCount", "Note", "Round"]
+__all__ = ["CertifiedRound", "ClosedRound", "Correction", "CurvePoint"]
+__all__ += ["Decisions", "GroupCount", "Note", "Round"]
+
+TINY = 1e-4  # a chance that hardly any batch turns into an acceptance
 
 # Fields of decisions with an entry per applicant.
 _DECIDED = ("ids", "accepted", "exploit", "score", "propensity", "threshold")
@@ -138,6 +141,96 @@ class Decisions(Displayed):
             "round": np.full(len(self), self.round),
         }
         return {name: values for name, values in columns.items() if values is not None}
+
+
+@dataclass(frozen=True)
+class Chances:
+    """The chances of the applicants of a round.
+
+    Attributes
+    ----------
+    least, n_hardly
+        The smallest chance of applicants in the explore region, NaN if nobody had one, and how many
+        had one below ``TINY``.
+    sum, variance
+        The sum of the chances of all applicants, and of their variances.
+    """
+
+    least: float = float("nan")
+    n_hardly: int = 0
+    sum: float = 0.0
+    variance: float = 0.0
+
+    @staticmethod
+    def of(decided: Decisions) -> Chances:
+        """Return the chances of some applicants."""
+        p = decided.propensity
+        chances = p[~decided.exploit & (p > 0)]
+        return Chances(
+            float(chances.min()) if chances.size else float("nan"),
+            int(np.count_nonzero(chances < TINY)),
+            float(p.sum()),
+            float((p * (1 - p)).sum()),
+        )
+
+    def __add__(self, other: Chances) -> Chances:
+        return Chances(
+            float(np.fmin(self.least, other.least)),
+            self.n_hardly + other.n_hardly,
+            self.sum + other.sum,
+            self.variance + other.variance,
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class ClosedRound(Displayed):
+    """A round that was closed, in numbers.
+
+    Attributes
+    ----------
+    round
+        Number of the round, from 1.
+    n_people, n_accepted, n_explored
+        How many applicants it had, how many were accepted, and how many of these by the
+        exploration draw.
+    chances
+        The chances of its applicants.
+    certified, group_mode, unlike, ramp, status
+        As in ``Decisions``.
+    """
+
+    round: int
+    n_people: int
+    n_accepted: int
+    n_explored: int
+    chances: Chances
+    certified: bool = False
+    group_mode: str = "aware"
+    unlike: tuple[Any, ...] = ()
+    ramp: float = 1.0
+    status: str = ""
+
+    @staticmethod
+    def of(decided: Decisions) -> ClosedRound:
+        """Return the round of a batch that was decided at once."""
+        return ClosedRound(
+            decided.round,
+            len(decided),
+            int(np.count_nonzero(decided.accepted)),
+            int(np.count_nonzero(decided.explored)),
+            Chances.of(decided),
+            decided.certified,
+            decided.group_mode,
+            decided.unlike,
+            decided.ramp,
+            decided.status,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"ClosedRound(round {self.round}: {self.n_people} applicants, "
+            f"{self.n_accepted - self.n_explored} by score, {self.n_explored} explored)"
+        )
 
 
 @saved
@@ -301,7 +394,8 @@ class CurvePoint(Displayed):
         one of largest estimated utility or, if none is certified, the one that looks best; 0 if
         none looks allowed.
     earned
-        Its estimated utility per applicant, less that of accepting none.
+        Its estimated utility per applicant, less that of accepting none; NaN if it is certified and
+        too few of our applicants are like those it accepts.
     estimated_fdr
         Its estimated FDR.
     certified

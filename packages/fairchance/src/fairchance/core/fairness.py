@@ -170,28 +170,60 @@ class RateParity(ABC):
 
 @saved
 class SelectionRateParity(RateParity):
-    """Demographic parity: groups are accepted at similar rates (the paper's experiments)."""
+    """Demographic parity: groups are accepted at similar rates (the paper's experiments).
+
+    Examples
+    --------
+    >>> accepted, good = np.array([1.0, 1, 0, 1, 0, 0]), np.array([1, 0, 1, 1, 1, 0])
+    >>> group, one = np.array([0, 0, 0, 1, 1, 1]), np.ones(6)
+    >>> SelectionRateParity().rates(accepted, good, one, group, n_groups=2).round(2).tolist()
+    [[0.67, 0.33]]
+    """
 
     compared = (SELECTION_RATE,)
 
 
 @saved
 class TruePositiveRateParity(RateParity):
-    """Equal opportunity: good applicants of each group are accepted at similar rates."""
+    """Equal opportunity: good applicants of each group are accepted at similar rates.
+
+    Examples
+    --------
+    >>> accepted, good = np.array([1.0, 1, 0, 1, 0, 0]), np.array([1, 0, 1, 1, 1, 0])
+    >>> group, one = np.array([0, 0, 0, 1, 1, 1]), np.ones(6)
+    >>> TruePositiveRateParity().rates(accepted, good, one, group, n_groups=2).round(2).tolist()
+    [[0.5, 0.5]]
+    """
 
     compared = (TRUE_POSITIVE_RATE,)
 
 
 @saved
 class FalsePositiveRateParity(RateParity):
-    """Bad applicants of each group are accepted at similar rates."""
+    """Bad applicants of each group are accepted at similar rates.
+
+    Examples
+    --------
+    >>> accepted, good = np.array([1.0, 1, 0, 1, 0, 0]), np.array([1, 0, 1, 1, 1, 0])
+    >>> group, one = np.array([0, 0, 0, 1, 1, 1]), np.ones(6)
+    >>> FalsePositiveRateParity().rates(accepted, good, one, group, n_groups=2).round(2).tolist()
+    [[1.0, 0.0]]
+    """
 
     compared = (FALSE_POSITIVE_RATE,)
 
 
 @saved
 class EqualizedOdds(RateParity):
-    """Good applicants of each group are accepted at similar rates, and so are bad ones."""
+    """Good applicants of each group are accepted at similar rates, and so are bad ones.
+
+    Examples
+    --------
+    >>> accepted, good = np.array([1.0, 1, 0, 1, 0, 0]), np.array([1, 0, 1, 1, 1, 0])
+    >>> group, one = np.array([0, 0, 0, 1, 1, 1]), np.ones(6)
+    >>> EqualizedOdds().rates(accepted, good, one, group, n_groups=2).round(2).tolist()
+    [[0.5, 0.5], [1.0, 0.0]]
+    """
 
     compared = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
 
@@ -201,6 +233,13 @@ class FalseDiscoveryRateParity(RateParity):
     """Predictive parity: shares of bad among the accepted are similar.
 
     A group in which no one is accepted has no such share and is not compared.
+
+    Examples
+    --------
+    >>> accepted, good = np.array([1.0, 1, 0, 1, 0, 0]), np.array([1, 0, 1, 1, 1, 0])
+    >>> group, one = np.array([0, 0, 0, 1, 1, 1]), np.ones(6)
+    >>> FalseDiscoveryRateParity().rates(accepted, good, one, group, n_groups=2).round(2).tolist()
+    [[0.5, 0.0]]
     """
 
     compared = (FALSE_DISCOVERY_RATE,)
@@ -211,6 +250,13 @@ class FalseOmissionRateParity(RateParity):
     """Shares of good among the rejected are similar.
 
     A group in which no one is rejected has no such share and is not compared.
+
+    Examples
+    --------
+    >>> accepted, good = np.array([1.0, 1, 0, 1, 0, 0]), np.array([1, 0, 1, 1, 1, 0])
+    >>> group, one = np.array([0, 0, 0, 1, 1, 1]), np.ones(6)
+    >>> FalseOmissionRateParity().rates(accepted, good, one, group, n_groups=2).round(2).tolist()
+    [[1.0, 0.5]]
     """
 
     compared = (FALSE_OMISSION_RATE,)

@@ -56,6 +56,14 @@ class Strategy:
     their place, which saves copying them, and a table of scores with a column per round and the
     groups as a column: elementwise arithmetic works for both. ``reads_group`` is whether g depends
     on the group; it is set to True for a class with a factor or a share per group.
+
+    Examples
+    --------
+    >>> class NearTheMiddle(Strategy):
+    ...     def person_factor(self, X, score, group):
+    ...         return 0.01 + score * (1 - score)
+    >>> NearTheMiddle().person_factor(None, np.array([0.5, 0.9]), None).round(2).tolist()
+    [0.26, 0.1]
     """
 
     reads_features: bool = False
@@ -136,7 +144,13 @@ class WithoutGroup(Strategy):
 @saved
 @dataclass(frozen=True)
 class Uniform(Strategy):
-    """All applicants in the explore region are equally likely: g = 1."""
+    """All applicants in the explore region are equally likely: g = 1.
+
+    Examples
+    --------
+    >>> Uniform().person_factor(None, np.array([0.1, 0.9]), None).tolist()
+    [1.0, 1.0]
+    """
 
     def without_group(self) -> Strategy:
         """Return itself, since it reads nothing; a subclass may."""

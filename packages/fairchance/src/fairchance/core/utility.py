@@ -104,12 +104,24 @@ class Utility:
 
 
 def Accuracy() -> Utility:  # noqa: N802 - reads as the utility it makes
-    """Share of right decisions: γ = (1, 0, 0, 1)."""
+    """Share of right decisions: γ = (1, 0, 0, 1).
+
+    Examples
+    --------
+    >>> Accuracy().of([1, 0, 1], [1, 0, 0]).tolist()
+    [1.0, 1.0, 0.0]
+    """
     return Utility(reject_bad=1.0, accept_good=1.0)
 
 
 def PositiveRate() -> Utility:  # noqa: N802
-    """Share of accepted applicants: γ = (0, 0, 1, 1); the paper prints (0, 1, 0, 1), a slip."""
+    """Share of accepted applicants: γ = (0, 0, 1, 1); the paper prints (0, 1, 0, 1), a slip.
+
+    Examples
+    --------
+    >>> PositiveRate().of([1, 0, 1], [1, 0, 0]).tolist()
+    [1.0, 0.0, 1.0]
+    """
     return Utility(accept_bad=1.0, accept_good=1.0)
 
 

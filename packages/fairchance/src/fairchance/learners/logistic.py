@@ -48,7 +48,7 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     This is the paper's learning step (Algorithm 1, step 1, as its experiments do it). The solver is
     scipy's SLSQP with exact derivatives, in variables scaled by the second derivative of the loss
-    (see :func:`fairchance.learners.solver.solve`). Its time grows with the cube of the number of
+    (``learners/solver.py``). Its time grows with the cube of the number of
     features: hundreds take seconds at most, several thousands are too many.
 
     The constraints are not convex, so the solution is a local one. Up to four starts are tried,
@@ -84,7 +84,7 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     classes_
         The two outcomes; the second is the good one.
     status_
-        How the solver ended, a :class:`~FitStatus`.
+        How the solver ended, a ``FitStatus``.
     n_iter_
         Iterations over all starts.
     n_features_in_

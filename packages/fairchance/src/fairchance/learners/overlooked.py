@@ -40,7 +40,6 @@ NameValue = Callable[[int, float], tuple[str, str | float | None]]
 _RATE = 1 / 10  # of the past's acceptance rate: an overlooked value has less …
 _TESTED = 1 / 3  # … and at this part of it so few have a probability …
 _SURPRISE = 0.1  # … below this times the share of applicants with the value
-_MOST = 1 / 2  # of the rejected: more are never left out
 _TIMES_AS_BAD = 2.0  # as the others: a value that is worse is read …
 _WORSE = 0.001  # … if its outcomes have less than this probability
 
@@ -78,8 +77,6 @@ def find_overlooked(
     accepted: NDArray[Any], rejected: NDArray[Any], categorical: Collection[int] = ()
 ) -> tuple[OverlookedValue, ...]:
     """Return the values that the past overlooked, the least likely first.
-
-    Together they have at most half of the rejected: a value that would add more is not taken.
 
     Parameters
     ----------
@@ -120,13 +117,8 @@ def find_overlooked(
             found.append(
                 (float(likely[i]), OverlookedValue(column, float(values[i]), read_as, *counts))
             )
-    kept, left_out = [], np.zeros(n_rejected, np.bool_)
-    for _, each in sorted(found, key=lambda pair: pair[0]):  # stable: by column, then by value
-        together = left_out | each.has(rejected)
-        if together.sum() <= _MOST * n_rejected:
-            kept.append(each)
-            left_out = together
-    return tuple(kept)
+    # The sort is stable: by column, then by value.
+    return tuple(value for _, value in sorted(found, key=lambda pair: pair[0]))
 
 
 def much_worse(value: OverlookedValue, X: NDArray[Any], outcome: NDArray[np.int8]) -> bool:

@@ -70,10 +70,10 @@ class PastReading:
     gain: float | None = None
     z: float | None = None
 
-    @property
-    def note(self) -> Note:
-        """The reading as a note of a round."""
-        return Note("past_read", dict(sorted(asdict(self).items())))  # as ledgers have them
+    def note(self, *, beside: bool) -> Note:
+        """Return the reading as a note of a round, perhaps one beside the lender's own process."""
+        facts = asdict(self) | ({"beside": True} if beside else {})
+        return Note("past_read", dict(sorted(facts.items())))  # as ledgers have them
 
     @property
     def leaning(self) -> Literal["features", "outcome"]:

@@ -10,6 +10,7 @@ checked and counted for reports. The intake hands out only the groups that a mod
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,10 +28,11 @@ from fairchance.core.strategies import Strategy, as_strategy
 from fairchance.errors import InputError
 from fairchance.learners.logistic import ConstrainedLogistic
 from fairchance.learners.per_group import PerGroup
+from fairchance.methods.closing import heads_of
 from fairchance.notebook import Records
 from fairchance.people.intake import Batch, Intake
-from fairchance.people.likeness import Checks
-from fairchance.people.store import GrowingArray
+from fairchance.people.likeness import Checks, Unlike, check_like
+from fairchance.people.store import GrowingArray, PeopleStore
 
 __all__ = [
     "DecidingClassifier",
@@ -70,6 +72,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     checks: Any = None
     classes_: NDArray[Any]
     _intake: Intake
+    _people: PeopleStore
     _open_policy: Any = None  # of the round that is open, for subclasses that open rounds
     _corrections: list[Correction]
     _head_counts: GrowingArray
@@ -102,6 +105,52 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Outcomes that were replaced, in the order of the corrections."""
         check_is_fitted(self, "_corrections")
         return Records(self._corrections)
+
+    def read_features(self, record: Callable[[Any], Iterable[tuple[Any, Any, Any]]]) -> None:
+        """Read features of accepted applicants from a record, if this was stored without them.
+
+        ``record`` yields features, groups and ids of the accepted applicants of some rounds, 0 for
+        the history. It is never stored.
+        """
+
+        def read(rounds: Any) -> Iterator[tuple[Any, Any]]:
+            reader = self._intake.reader()
+            for X, groups, ids in record(rounds):
+                batch = reader.read(X, ids=ids, sensitive_features=groups)
+                yield batch.bits, batch.X
+
+        self._people.read_features(read)
+
+    def keep_features(self) -> None:
+        """Read all features, so that the record is needed no more."""
+        for rows in self._people.parts:
+            _ = rows.X
+
+    def compare(self, parts: Sequence[Decisions]) -> tuple[Unlike, ...]:
+        """Return in what applicants of the open round are unlike the history or the last round.
+
+        ``parts`` are as for ``close_round``, which compares all of them.
+        """
+        batch = self._intake.join([part.applicants for part in parts])
+        return self._intake.compare_batch(batch, self._checks, unlike_history=True).unlike
+
+    def check_like_history(
+        self, X: Any, *, ids: Any, sensitive_features: Any = None, incumbent: Any = None
+    ) -> None:
+        """Raise if a batch is so unlike the history that ``decide`` would refuse it.
+
+        In an open round nothing else compares applicants before they are decided on.
+
+        Parameters
+        ----------
+        X, ids, sensitive_features, incumbent
+            The applicants, as for ``decide``.
+        """
+        intake = self._intake
+        batch = intake.read(X, ids=ids, sensitive_features=sensitive_features, incumbent=incumbent)
+        counts = intake.counted(batch).counts
+        if counts is not None:
+            check_like(intake.likeness.compare(counts, self._checks))
 
     def _check_not_open(self) -> None:
         if self._open_policy is not None:
@@ -154,16 +203,16 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _counted(self, batch: Batch, decided: Decisions) -> Decisions:
         """Count applicants by group, and return the decisions with what is unlike the history."""
-        group = batch.reported
-        before = self._head_counts.view()
-        n_groups = 1 if batch.sensitive is None else batch.sensitive.n_groups
+        self._count_heads(heads_of(batch, decided))
+        return replace(decided, unlike=batch.unlike, applicants=None)
+
+    def _count_heads(self, heads: NDArray[np.int64]) -> None:
+        """Add the head counts of a round."""
+        before, n_groups = self._head_counts.view(), heads.shape[1]
         if n_groups > before.shape[2]:
             more = np.zeros((*before.shape[:2], n_groups - before.shape[2]), np.int64)
             self._head_counts = GrowingArray(np.concatenate([before, more], axis=2))
-        parts = (group, group[decided.accepted], group[decided.explored])
-        counts = np.array([np.bincount(part, minlength=n_groups) for part in parts])
-        self._head_counts.append(counts[None])
-        return replace(decided, unlike=batch.unlike, applicants=None)
+        self._head_counts.append(heads[None])
 
     @property
     def _checks(self) -> Checks:

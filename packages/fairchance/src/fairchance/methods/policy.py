@@ -8,22 +8,40 @@ applicant gets the same answer wherever it is asked.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from hashlib import sha256
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from fairchance.core.decisions import Decisions
+from fairchance.core.versions import versions
 from fairchance.errors import InputError
+from fairchance.extras import arrow
 from fairchance.people.ids import keyed_bits
 from fairchance.people.intake import Batch, Reader
-from fairchance.people.reasons import Scored
+from fairchance.people.likelihoods import Likelihood
+from fairchance.people.reasons import ReferenceApplicant, Scored, decode, in_words, reasons_for
+from fairchance.people.tables import InputTable
 
-__all__ = ["Policy", "check_follows", "check_part", "coin_bits", "first_applications"]
+__all__ = ["DECIDED", "KEPT", "Policy", "coin_bits"]
 
 Bits = NDArray[np.uint64]
+
+# The columns of decisions beside the id, with their Arrow types.
+DECIDED = {
+    "accepted": "bool",
+    "score": "double",
+    "propensity": "double",
+    "exploit": "bool",
+    "round": "int64",
+    "policy": "string",
+}
+KEPT = "decided_"  # begins their names beside the columns of the input, which may have a score
 
 
 class Policy(ABC):
@@ -47,6 +65,8 @@ class Policy(ABC):
         How applicants are read.
     round_key, ramp_key
         Keys of the coins.
+    inputs
+        Which columns of a table hold what, for ``decide_batches``; None for the usual names.
     """
 
     round: int
@@ -59,6 +79,17 @@ class Policy(ABC):
     reader: Reader
     round_key: np.uint64
     ramp_key: np.uint64
+    inputs: InputTable | None
+
+    @property
+    def key(self) -> str:
+        """A name of the policy's round that no other program has; it tells nothing of the draws."""
+        secret = self.round_key.tobytes() + self.ramp_key.tobytes()
+        return sha256(b"fairchance policy %d " % self.round + secret).hexdigest()[:32]
+
+    @property
+    def _table(self) -> InputTable:
+        return self.inputs or InputTable()
 
     @abstractmethod
     def stated(self) -> tuple[dict[str, Any], ...]:
@@ -96,9 +127,20 @@ class Policy(ABC):
     def decide_batch(self, batch: Batch) -> Decisions:
         """Decide on applicants that were read, also after the policy has expired."""
 
+    @property
     @abstractmethod
+    def likelihood(self) -> Likelihood:
+        """The model that gives the scores."""
+
     def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
         """Return applicants as the policy reads them, with the model."""
+        model = self.likelihood
+        X, group = self.reader.for_scoring(None, X, sensitive_features, model.reads_group)
+        return Scored(model, X, group, self.reader.places)
+
+    def scored(self, batch: Batch) -> Scored:
+        """Return applicants that were read, with the model."""
+        return Scored(self.likelihood, batch.X, batch.group, self.reader.places)
 
     def decide(
         self,
@@ -119,11 +161,7 @@ class Policy(ABC):
         ids
             Ids of the applications. The same id gets the same draw, whenever it is asked.
         """
-        if self.expires is not None and datetime.now(UTC) >= _time(self.expires):
-            raise InputError(
-                f"the policy of round {self.round} expired at {self.expires}; get that of the "
-                f"round that is open now."
-            )
+        self._check_usable()
         return self.decide_batch(
             self.read(
                 X,
@@ -134,6 +172,165 @@ class Policy(ABC):
                 persons=persons,
             )
         )
+
+    def for_table(
+        self,
+        *,
+        ids: str | None = None,
+        groups: str | Sequence[str] | None = None,
+        incumbent: str | None = None,
+        barred: str | None = None,
+        persons: str | None = None,
+    ) -> Self:
+        """Return the policy with the names of columns that ``decide_batches`` reads.
+
+        ``save`` keeps them. The policy of a program knows those of its files already.
+
+        Parameters
+        ----------
+        ids, groups, incumbent, barred, persons
+            The columns of a table; None for what the policy knows already, which is ``"id"`` and no
+            other column at first. The features are the columns of the history, or if that had no
+            names, all other columns in their order.
+        """
+        given: dict[str, Any] = {
+            "id": ids,
+            "incumbent": incumbent,
+            "barred": barred,
+            "persons": persons,
+        }
+        given["groups"] = (groups,) if isinstance(groups, str) else groups and tuple(groups)
+        named = {name: column for name, column in given.items() if column is not None}
+        return replace(self, inputs=replace(self._table, **named))  # type: ignore[type-var]
+
+    def decide_batches(
+        self, batches: Iterable[Any], *, keep: bool = False, reasons: bool = False
+    ) -> Iterator[Any]:
+        """Decide on applicants in Arrow record batches; nothing is remembered.
+
+        This is what engines map over their partitions: the ``mapInArrow`` of Spark takes the method
+        as it is, and ``fairchance.engines`` has more. The pieces may be of any size and come in any
+        order; an id must be in one of them only.
+
+        Parameters
+        ----------
+        batches
+            Record batches, with the columns that ``for_table`` named.
+        keep
+            Return the columns of the input too, which ``fairchance import`` needs. The names of
+            decisions begin with ``decided_`` then.
+        reasons
+            Add ``reasons``, why each rejected applicant was rejected, as text. They compare with an
+            applicant whom a program keeps, so the policy must be that of a program.
+
+        Yields
+        ------
+        pyarrow.RecordBatch
+            For each batch the ids and ``accepted``, ``score``, ``propensity``, ``exploit`` (as in
+            ``Decisions``), ``round``, and ``policy``, the ``key`` of the policy.
+
+        Raises
+        ------
+        InputError
+            If the policy expired or was made with other versions, or for the first row that cannot
+            be used.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> from fairchance import CertifiedClassifier
+        >>> X = np.arange(200.0)[:, None]
+        >>> clf = CertifiedClassifier(random_state=0).fit(X, X[:, 0] > 20, accepted=X[:, 0] > 10)
+        >>> policy = clf.open_round().for_table(ids="loan")
+        >>> batch = pa.record_batch({"loan": [201, 202], "income": [15.0, 190.0]})
+        >>> (decided,) = policy.decide_batches([batch])
+        >>> decided.select(["loan", "accepted", "exploit"]).to_pylist()
+        [{'loan': 201, 'accepted': False, 'exploit': False}, {'loan': 202, 'accepted': True,
+        'exploit': True}]
+        """
+        self._check_pieces(reasons=reasons)
+        for batch in batches:
+            self._check_usable()
+            yield self._decide_arrow(batch, keep=keep, reasons=reasons)
+
+    def decided_columns(
+        self, names: Sequence[str], *, keep: bool = False, reasons: bool = False
+    ) -> tuple[list[str], dict[str, str]]:
+        """Return which columns of the input ``decide_batches`` returns, and which it adds.
+
+        ``names`` are the columns of the input; added columns come with their Arrow types.
+        """
+        self._check_pieces(reasons=reasons)
+        self._table.check_there([self._table.id], names)
+        prefix, kinds = KEPT if keep else "", DECIDED | ({"reasons": "string"} if reasons else {})
+        added = {prefix + name: kind for name, kind in kinds.items()}
+        return [*names] if keep else [self._table.id], added
+
+    def decided_schema(self, schema: Any, *, keep: bool = False, reasons: bool = False) -> Any:
+        """Return the Arrow schema of ``decide_batches`` for input of a schema."""
+        pa = arrow()
+        kept, added = self.decided_columns(schema.names, keep=keep, reasons=reasons)
+        fields = [pa.field(name, pa.type_for_alias(kind)) for name, kind in added.items()]
+        return pa.schema([*(schema.field(name) for name in kept), *fields])
+
+    def _check_pieces(self, *, reasons: bool) -> None:
+        """Raise unless the policy can decide on applicants in pieces, with reasons if asked."""
+        if reasons and self._table.reference is None:
+            raise InputError(
+                f"the policy of round {self.round} is not that of a program, which keeps the "
+                f"applicant with whom reasons compare; leave reasons out.",
+                option="reasons",
+            )
+        if self.draws_together:
+            raise InputError(
+                f"round {self.round} draws a fixed number of applicants from a whole batch, which "
+                f"cannot come in pieces; make the classifier with exploration='coins'."
+            )
+
+    def _decide_arrow(self, batch: Any, *, keep: bool, reasons: bool) -> Any:
+        pa, n = arrow(), batch.num_rows
+        schema = self.decided_schema(batch.schema, keep=keep, reasons=reasons)
+        if n == 0:  # engines have empty pieces
+            return pa.RecordBatch.from_pylist([], schema)
+        given = self._table.read(pa.Table.from_batches([batch]), self.reader)
+        decided = self.decide_batch(self.read(**given))
+        columns = batch.columns if keep else [batch.column(self._table.id)]
+        values = {name: getattr(decided, name, None) for name in DECIDED}
+        values |= {"round": np.full(n, self.round), "policy": pa.repeat(self.key, n)}
+        if reasons:
+            values["reasons"] = self._reasons(given, decided.accepted)
+        kinds = schema.types[len(columns) :]
+        arrays = [pa.array(one, kind) for one, kind in zip(values.values(), kinds, strict=True)]
+        return pa.RecordBatch.from_arrays([*columns, *arrays], schema=schema)
+
+    def _reasons(self, given: dict[str, Any], accepted: NDArray[np.bool_]) -> list[str | None]:
+        """Return reasons as text, None for accepted applicants."""
+        reference = ReferenceApplicant.read(dict(self._table.reference or {}))
+        assert reference is not None
+        groups = given.get("sensitive_features")
+        encoded = reasons_for(self, given["X"], accepted, reference, sensitive_features=groups)
+        return [
+            None if one is None else in_words(decode(one, reference.names)) for one in encoded or ()
+        ]
+
+    def _check_usable(self) -> None:
+        """Raise if the policy has expired, or if its answers may be others here."""
+        if self.expires is not None and datetime.now(UTC) >= _time(self.expires):
+            raise InputError(
+                f"the policy of round {self.round} expired at {self.expires}; get that of the "
+                f"round that is open now."
+            )
+        here = versions()
+        if self.versions == here:
+            return
+        for package in ("fairchance", "scikit-learn"):
+            made = self.versions[package]
+            if made != here[package] and (package == "fairchance" or _has_estimator(self)):
+                raise InputError(
+                    f"the policy of round {self.round} was made with {package} {made}, on which "
+                    f"its answers depend, and {here[package]} is installed; install "
+                    f"{package}=={made}, or decide where that is installed."
+                )
 
     def check_incumbent(self, incumbent: Any) -> None:
         """Raise unless the lender's own decisions are given if and only if they are needed."""
@@ -160,56 +357,16 @@ def coin_bits(batch: Batch, round_key: np.uint64, ramp_key: np.uint64) -> tuple[
     return coins, keyed_bits(np.where(who == batch.bits, who, coins), ramp_key)
 
 
-def first_applications(persons: Bits, most: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Return numbers of persons, and which applications come after the first ``most`` of a person.
-
-    Examples
-    --------
-    >>> number, further = first_applications(np.array([9, 4, 9, 9], np.uint64), most=2)
-    >>> number.tolist(), further.tolist()
-    ([1, 0, 1, 1], [False, False, False, True])
-    """
-    number = np.unique(persons, return_inverse=True)[1]
-    order = np.argsort(number, kind="stable")
-    further = np.empty(number.size, np.bool_)
-    turn = np.arange(number.size) - np.searchsorted(number[order], number[order])
-    further[order] = turn >= most
-    return number, further
-
-
-def check_part(part: Any, round: int) -> None:
-    """Raise unless something is a part of a round's decisions, with its applicants."""
-    batch = part.applicants if isinstance(part, Decisions) else None
-    if not isinstance(batch, Batch):
-        raise InputError(
-            f"a round is closed with what decide of its policy returned, got {part!r}; pass "
-            f"decisions with their applicants."
-        )
-    if part.round != round:
-        raise InputError(
-            f"round {round} is open, got decisions of round {part.round}; leave them out."
-        )
-    if not np.array_equal(part.ids, batch.ids):
-        raise InputError("the ids of decisions are not those of their applicants; decide again.")
-
-
-def check_follows(again: Decisions, parts: Sequence[Decisions], order: NDArray[np.intp]) -> None:
-    """Raise unless decisions follow from the policy, which decided ``again`` in this order."""
-    # Scores of features in single precision depend on the piece in their last bits.
-    double = again.score.dtype == np.float64
-    near, score = (1e-12, 1e-9) if double else (1e-5, 1e-5)
-    for name, close in (("accepted", 0.0), ("propensity", near), ("score", score)):
-        given = np.concatenate([getattr(part, name) for part in parts])[order]
-        values = getattr(again, name)
-        same = given == values if close == 0 else np.isclose(given, values, close, close)
-        if not same.all():
-            wrong = np.flatnonzero(~same)
-            first = wrong[0]
-            raise InputError(
-                f"{wrong.size} of {same.size} decisions do not follow from the policy of round "
-                f"{again.round}, first that on {again.ids[first].item()!r}: {name} is "
-                f"{given[first]} and should be {values[first]}; decide again."
-            )
+def _has_estimator(value: Any) -> bool:
+    """Return whether a value holds an estimator of another package, such as scikit-learn."""
+    if isinstance(value, BaseEstimator) and not type(value).__module__.startswith("fairchance."):
+        return True
+    parts = value if isinstance(value, tuple | list) else vars(value).values()
+    return any(
+        _has_estimator(one)
+        for one in parts
+        if hasattr(one, "__dict__") or type(one) in (tuple, list)
+    )
 
 
 def _time(text: str) -> datetime:

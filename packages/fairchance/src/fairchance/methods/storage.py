@@ -14,6 +14,7 @@ import io
 import json
 import math
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -34,14 +35,13 @@ from fairchance.frames import is_frame
 from fairchance.methods.estimator import DecidingClassifier
 from fairchance.methods.policy import Policy
 from fairchance.methods.stored_trees import check_trees
+from fairchance.people.store import ApplicantRows
 
 __all__ = ["dump_estimator", "dumps", "load", "load_estimator", "loads", "save"]
 
 FORMAT = 1
 _MAKER = "scikit-learn"  # field of an estimator with the version that wrote it
-_MOST_PACKED = (
-    2**18
-)  # bytes of a file that is compressed; a large array takes seconds and stays large
+_TRIED, _WORTH_PACKING = 2**16, 0.8  # bytes by which a file is tried, and the part that may remain
 
 # Their types join SAVED when they are imported.
 _METHODS = ("fairchance.methods.algorithm1.classifier", "fairchance.methods.certified")
@@ -68,6 +68,18 @@ def save(classifier: DecidingClassifier | Policy, path: str | Path) -> None:
     ------
     InputError
         If it contains something that cannot be saved, such as a function given as strategy.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fairchance import PartialFeedbackClassifier
+    >>> X, good = [[0.0], [1.0], [2.0], [3.0]] * 50, [0, 1, 1, 1] * 50
+    >>> clf = PartialFeedbackClassifier(random_state=0).fit(X, good)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(clf, f"{folder}/lender.zip")
+    ...     copy = load(f"{folder}/lender.zip")
+    >>> bool((clf.decide(X).accepted == copy.decide(X).accepted).all())
+    True
     """
     content = dumps(classifier)
     target = Path(path)
@@ -76,12 +88,13 @@ def save(classifier: DecidingClassifier | Policy, path: str | Path) -> None:
     partial.replace(target)
 
 
-def dumps(value: Any) -> bytes:
+def dumps(value: Any, *, features: bool = True) -> bytes:
     """Return the content of a file with a classifier, or with any other saved type.
 
-    The same value gives the same bytes.
+    The same value gives the same bytes. ``features`` says whether to write features of applicants
+    that can be read elsewhere (``DecidingClassifier.read_features``).
     """
-    writer = _Writer()
+    writer = _Writer(features)
     root = writer.encode(value)
     manifest = {
         "format": FORMAT,
@@ -94,9 +107,15 @@ def dumps(value: Any) -> bytes:
         files = {"manifest.json": json.dumps(manifest, allow_nan=False).encode()} | writer.files
         for name, content in files.items():
             undated = zipfile.ZipInfo(name)  # so that the bytes do not depend on the time
-            kind = zipfile.ZIP_DEFLATED if len(content) <= _MOST_PACKED else zipfile.ZIP_STORED
-            archive.writestr(undated, content, kind, compresslevel=1)
+            archive.writestr(undated, content, _compression(content), compresslevel=1)
     return buffer.getvalue()
+
+
+def _compression(content: bytes) -> int:
+    """Return how to compress a file; fractions take seconds and stay large, counts do not."""
+    some = content[:_TRIED]
+    small = len(zlib.compress(some, 1)) <= _WORTH_PACKING * len(some)
+    return zipfile.ZIP_DEFLATED if small else zipfile.ZIP_STORED
 
 
 def load(path: str | Path, *, types: Iterable[type] = (), trusted: Iterable[str] = ()) -> Any:
@@ -110,6 +129,16 @@ def load(path: str | Path, *, types: Iterable[type] = (), trusted: Iterable[str]
         Your own classes that the file may contain, such as a subclass of ``Strategy``.
     trusted
         Names of types that estimators in the file may contain, as skops asks for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fairchance import PartialFeedbackClassifier
+    >>> clf = PartialFeedbackClassifier().fit([[0.0], [1.0]] * 50, [0, 1] * 50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(clf, f"{folder}/lender.zip")
+    ...     load(f"{folder}/lender.zip").classes_.tolist()
+    [0, 1]
     """
     content = Path(path).read_bytes()
     kinds = DecidingClassifier, Policy
@@ -160,7 +189,8 @@ def loads(
 class _Writer:
     """Turn an object graph into JSON and named files; a shared object is written once."""
 
-    def __init__(self) -> None:
+    def __init__(self, features: bool) -> None:
+        self._features = features
         self.objects: list[Any] = []
         self.files: dict[str, bytes] = {}
         self._seen: dict[int, int] = {}
@@ -212,10 +242,12 @@ class _Writer:
         elif not hasattr(value, "__dict__") or callable(value):
             raise InputError(f"{value!r} cannot be saved; use a number or an instance of a class.")
         else:
-            state = (value.__getstate__() or {}).items()
-            fields = {
-                name: self.encode(field) for name, field in state if name != "_sklearn_version"
-            }
+            if isinstance(value, ApplicantRows) and not self._features:
+                state = value.without_features()
+            else:
+                state = value.__getstate__() or {}
+            state.pop("_sklearn_version", None)
+            fields = {name: self.encode(field) for name, field in state.items()}
             self.objects[position] = {"type": type(value).__name__, "fields": fields}
         return {"ref": position}
 

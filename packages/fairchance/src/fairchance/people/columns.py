@@ -29,7 +29,9 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from fairchance.core.saved import saved
 from fairchance.errors import InputError
-from fairchance.frames import CONVERT, is_frame, is_missing, plain, two_kinds
+from fairchance.frames import CONVERT, floats, is_frame, is_missing, plain, two_kinds
+from fairchance.people.cells import FORMATTED
+from fairchance.people.plain import NUMBER
 from fairchance.words.columns import left_out_words
 
 __all__ = [
@@ -120,6 +122,33 @@ class TableColumn:
     median: float | None = None
     missing: float = 0.0
     origin: float = 0.0
+
+    @property
+    def shortened(self) -> frozenset[str]:
+        """Codes of the history without their leading zeros, as numbers are, if it has none such.
+
+        Examples
+        --------
+        >>> TableColumn("zip", "category", categories=("01067", "20095", "x")).shortened
+        frozenset({'1067'})
+        """
+        codes = {code for code in self.categories if code.isdecimal() and code[0] == "0"}
+        return frozenset(code.lstrip("0") or "0" for code in codes) - {*self.categories}
+
+    @property
+    def written_numbers(self) -> tuple[str, ...]:
+        """Values such as 4,500 or € 20, if most values of the column are numbers in writing.
+
+        Examples
+        --------
+        >>> TableColumn("income", "category", categories=("4,500", "900", "5,250")).written_numbers
+        ('4,500', '5,250')
+        >>> TableColumn("zip", "category", categories=("01067", "20095")).written_numbers
+        ()
+        """
+        numbers = [value for value in self.categories if re.match(FORMATTED, value)]
+        written = tuple(value for value in numbers if not re.match(NUMBER, value))
+        return written if 2 * len(numbers) > len(self.categories) else ()
 
 
 @saved
@@ -576,7 +605,7 @@ def _read(series: Any, name: str | int, words: tuple[Any, ...]) -> tuple[str, Fl
     if dtype in (nw.String, nw.Categorical, nw.Enum):
         return _read_text(series, words)
     if dtype.is_numeric() or dtype == nw.Boolean:
-        values = series.cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
+        values: Floats = floats(series)
         kind = "flag" if dtype == nw.Boolean else "number"
     elif dtype in (nw.Date, nw.Datetime, nw.Duration):
         values = days(series.to_numpy())

@@ -27,6 +27,7 @@ __all__ = [
     "IdIndex",
     "as_ids",
     "check_spelling",
+    "given_twice",
     "id_bits",
     "increasing",
     "is_text",
@@ -124,7 +125,11 @@ def check_spelling(ids: NDArray[np.generic]) -> None:
     """Raise if a new id could be taken for another: two spellings would get two draws."""
     if ids.dtype.kind == "i":
         return
-    for name in ids.tolist():
+    names = ids.tolist()
+    together = "".join(names)
+    if together.isascii() and together.isprintable() and " " not in together and all(names):
+        return
+    for name in names:
         if mistakable(name):
             raise InputError(
                 f"an id must be in Unicode's NFC, without white space at its ends or invisible "
@@ -160,12 +165,16 @@ def unique_bits(ids: NDArray[np.generic]) -> Bits:
         in_order = np.sort(bits)
         twice = in_order[1:][in_order[1:] == in_order[:-1]]
         if twice.size:
-            name = ids[np.flatnonzero(bits == twice[0])[0]].item()
-            raise InputError(
-                f"ids must be unique, got {name!r} more than once; a person who applies again "
-                f"needs a new id."
-            )
+            raise given_twice(ids[np.flatnonzero(bits == twice[0])[0]].item())
     return bits
+
+
+def given_twice(name: Any) -> InputError:
+    """Return the error for an id that occurs twice."""
+    return InputError(
+        f"ids must be unique, got {name!r} more than once; a person who applies again needs a new "
+        f"id."
+    )
 
 
 def seed_of(random_state: Any) -> int:

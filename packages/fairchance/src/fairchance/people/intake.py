@@ -45,7 +45,7 @@ from fairchance.words.batches import unlike_words
 from fairchance.words.columns import left_out_words
 
 __all__ = ["Batch", "History", "Intake", "Reader", "good_outcome", "one_group", "read_flags"]
-__all__ += ["read_persons"]
+__all__ += ["read_persons", "report_unlike"]
 
 # Arrays of a batch with an entry per applicant.
 _PER_APPLICANT = (
@@ -225,7 +225,7 @@ def _beside(parts: list[list[NDArray[Any]]]) -> NDArray[Any]:
     return columns[0] if len(columns) == 1 else np.array(columns, dtype=object).T
 
 
-def _report(unlike: tuple[Unlike, ...], unlike_history: bool) -> None:
+def report_unlike(unlike: tuple[Unlike, ...], unlike_history: bool) -> None:
     """Raise if a finding stops a batch, and warn of the others; neither if it is confirmed."""
     if not unlike_history:
         check_like(unlike)
@@ -606,28 +606,14 @@ class Intake(Reader):
         self,
         estimator: Any,
         X: Any,
-        sensitive_features: Any,
-        ids: Any,
         *,
         checks: Checks | None = None,
         unlike_history: bool = False,
-        incumbent: Any = None,
-        barred: Any = None,
-        persons: Any = None,
-        key: np.uint64 | None = None,
+        **given: Any,
     ) -> Batch:
-        """Read a batch that must have the history's columns and, with ``checks``, be like it."""
+        """Read a batch as ``read`` does, which must be like the history if ``checks`` are given."""
         self.check_good()
-        batch = self.read(
-            X,
-            ids=ids,
-            sensitive_features=sensitive_features,
-            incumbent=incumbent,
-            barred=barred,
-            persons=persons,
-            key=key,
-            estimator=estimator,
-        )
+        batch = self.read(X, estimator=estimator, **given)
         if checks is None:
             return batch
         return self.compare_batch(batch, checks, unlike_history=unlike_history)
@@ -730,6 +716,13 @@ class Intake(Reader):
                 why = left_out_words(one.why)
                 message = f"The column {one.name!r} is left out, since it {why}."
                 warnings.warn(message, LearningWarning, stacklevel=7)
+            written = one.written_numbers
+            if written:
+                message = (
+                    f"The column {one.name!r} holds text such as {written[0]!r}, whose values have "
+                    f"no order; make numbers of it, if it means numbers."
+                )
+                warnings.warn(message, LearningWarning, stacklevel=7)
         return self.columns.codes(X)
 
     def learn_likeness(
@@ -776,25 +769,40 @@ class Intake(Reader):
         levels = None if known is None else known.level_of[:, group]
         counts = self.likeness.count(self._comparable(X), levels, incumbent)
         unlike = self.likeness.compare(counts, checks)
-        _report(unlike, unlike_history)
+        report_unlike(unlike, unlike_history)
         return {"counts": counts, "unlike": unlike}
 
     def compare_batch(self, batch: Batch, checks: Checks, *, unlike_history: bool) -> Batch:
         """Compare applicants that were read with the history; add counts and findings."""
-        X, group = batch.X, batch.reported
-        if self.group_as_feature and self.n_groups > 1:
-            X = X[:, : 1 - self.n_groups]
+        X, group = self._own_features(batch), batch.reported
         found = self.compare(
             X, batch.sensitive, group, checks, batch.incumbent, unlike_history=unlike_history
         )
         return replace(batch, **found)
 
-    def join(self, parts: Sequence[Batch]) -> Batch:
-        """Return the applicants of several batches by the bits of their ids; none may be in two."""
+    def counted(self, batch: Batch) -> Batch:
+        """Count what some applicants are like, to compare them together with others."""
+        if not len(batch):
+            return batch
+        levels = None if batch.sensitive is None else batch.sensitive.level_of[:, batch.reported]
+        codes = self._comparable(self._own_features(batch))
+        return replace(batch, counts=self.likeness.count(codes, levels, batch.incumbent))
+
+    def _own_features(self, batch: Batch) -> Any:
+        """Return the features without the columns of groups."""
+        if self.group_as_feature and self.n_groups > 1:
+            return batch.X[:, : 1 - self.n_groups]
+        return batch.X
+
+    def join(self, parts: Sequence[Batch], known: Attributes | None = None) -> Batch:
+        """Return the applicants of several batches by the bits of their ids; none may be in two.
+
+        ``known`` are the groups that are known by now; None means those of the last batch.
+        """
         ids = np.concatenate([part.ids for part in parts])
         bits = self._bits(ids)
         order = np.argsort(bits, kind="stable")
-        known, group = self.sensitive, np.concatenate([part.reported for part in parts])
+        known, group = known or self.sensitive, np.concatenate([part.reported for part in parts])
         if known is not None and any(part.sensitive is not known for part in parts):
             # Each part numbers groups that the history lacks by itself.
             given = [part.sensitive.values_of(part.reported) for part in parts if part.sensitive]
@@ -813,20 +821,18 @@ class Intake(Reader):
 
     def compare_certain(
         self,
-        batch: Batch,
+        counts: NDArray[np.int64],
+        n: int,
         certain: int,
         expected: float,
         checks: Checks,
-        *,
-        unlike_history: bool,
-    ) -> Batch:
-        """Compare how many applicants the score accepts for sure with how many were expected."""
-        if batch.counts is None:
-            return batch
-        counts = self.likeness.count_certain(batch.counts, len(batch), certain, expected)
-        unlike = self.likeness.compare_certain(counts, checks)
-        _report(unlike, unlike_history)
-        return replace(batch, counts=counts, unlike=(*batch.unlike, *unlike))
+    ) -> tuple[NDArray[np.int64], tuple[Unlike, ...]]:
+        """Compare how many of ``n`` the score accepts for sure with how many were expected.
+
+        Return the counts of the applicants with these, and a finding if there is one.
+        """
+        counts = self.likeness.count_certain(counts, n, certain, expected)
+        return counts, self.likeness.compare_certain(counts, checks)
 
     def read_accepted(self, accepted: Any, n: int) -> NDArray[np.bool_]:
         """Read which applicants were accepted; None means all."""
@@ -868,9 +874,11 @@ class Intake(Reader):
         values = column(target, n, "y")[taken]
         missing = is_missing(values)
         if missing.any():
+            rejected = "say in accepted= who was accepted, " if taken.all() else ""
             raise InputError(
                 f"y has no outcome (NaN or None) for {int(missing.sum())} accepted applicants; "
-                f"mark them as rejected with accepted=, or leave them out."
+                f"{rejected}name those who did not take the loan in not_taken=, and leave out "
+                f"everybody, rejected or not, who applied so late that outcomes are still unknown."
             )
         if values.dtype.kind == "O":
             values = np.array(values.tolist())  # rejected rows may have held any type
@@ -899,9 +907,9 @@ class Intake(Reader):
         """Remember the labels of the history's outcomes, and return the code of each outcome."""
         self.classes = labels
         if labels.size > 2:
-            raise ValueError(
+            raise InputError(  # the first words are scikit-learn's
                 "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(values)}: {labels.tolist()[:10]}."
+                f"{type_of_target(values)}: {labels.tolist()[:10]}; call each outcome good or bad."
             )
         if self.pos_label is not None and self.pos_label not in labels.tolist():
             raise InputError(
@@ -925,6 +933,12 @@ class Intake(Reader):
             return one_group(n)
         aware = self.group_mode == "aware"
         self.sensitive, codes = Attributes.of(sensitive_features, n, not_stated=not aware)
+        named = sorted({*(self.sensitive.names or ())} & {*(self.names or ())})
+        if named and not aware:
+            raise InputError(
+                f"{', '.join(map(repr, named))} is a feature and a group, so decisions would "
+                f"depend on it with group_mode={self.group_mode!r}; leave it out of X."
+            )
         self.groups = self.sensitive.labels
         members = np.bincount(codes)
         if np.any(members == 1):
@@ -943,9 +957,19 @@ class Intake(Reader):
 
     def passed(self, batch: Batch) -> None:
         """Note that a batch is recorded: its groups, largest id, and that it is a last round."""
-        self.sensitive = batch.sensitive
-        if self.id_kind == "i" and len(batch):
-            self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
-        if batch.counts is not None:
-            confirmed = any(one.stops for one in batch.unlike)
-            self.likeness.remember(batch.counts, confirmed=confirmed)
+        largest = int(batch.ids.max()) if self.id_kind == "i" and len(batch) else None
+        self.remember(batch.sensitive, largest, batch.counts, batch.unlike)
+
+    def remember(
+        self,
+        sensitive: Attributes | None,
+        largest: int | None,
+        counts: NDArray[np.int64] | None,
+        unlike: tuple[Unlike, ...],
+    ) -> None:
+        """Note what is known after a round: its groups, its largest id, and what it was like."""
+        self.sensitive = sensitive
+        if largest is not None:
+            self.next_id = max(self.next_id, largest + 1)
+        if counts is not None:
+            self.likeness.remember(counts, confirmed=any(one.stops for one in unlike))

@@ -588,6 +588,8 @@ def _apart(
     """Yield a pair of columns that go together less than in the history."""
     now, past, last = pairs
     size = now.loss(past)
+    if math.isinf(size):  # too few in the history to say how they go together
+        return
     if column.kind == "decision":
         if checks.stop < 1 and size > max(checks.stop, _HONEST * abs(past.correlation)):
             facts = now.alike, now.n, past.alike / past.n, "history", now.loss(last) > checks.warn

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from struct import Struct
 from typing import Any, Protocol
 
 import narwhals as nw
@@ -51,8 +52,9 @@ __all__ = [
     "MOST",
     "NO_SINGLE_FEATURE",
     "Explained",
-    "Reference",
+    "ReferenceApplicant",
     "Scored",
+    "as_codes",
     "contributions",
     "decode",
     "encode",
@@ -63,6 +65,7 @@ __all__ = [
 ]
 
 ITEM = np.dtype([("column", "<u2"), ("contribution", "<f4")])  # a reason, as ``encode`` writes it
+_ITEM = Struct("<Hf")  # the same, for one applicant
 MOST = 4  # reasons per applicant
 NO_SINGLE_FEATURE = "no single feature; too little is known about applicants like this one"
 
@@ -76,7 +79,7 @@ _EPOCH = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
-class Reference:
+class ReferenceApplicant:
     """The applicant that rejected applicants are compared with.
 
     Attributes
@@ -96,7 +99,7 @@ class Reference:
     Examples
     --------
     >>> X = np.array([[1.0, 5.0], [3.0, 7.0], [9.0, 9.0]])
-    >>> Reference.of(X, np.array([True, True, False])).values
+    >>> ReferenceApplicant.of(X, np.array([True, True, False])).values
     (2.0, 6.0)
     """
 
@@ -114,7 +117,7 @@ class Reference:
         *,
         most_frequent: bool = False,
         missing_values: tuple[str | float, ...] = (),
-    ) -> Reference:
+    ) -> ReferenceApplicant:
         """Return the reference of a history: of all applicants, if none was accepted."""
         rows = np.flatnonzero(accepted) if accepted.any() else np.arange(accepted.size)
         some = without_words(take(X, rows), missing_values)
@@ -133,11 +136,13 @@ class Reference:
                 f"out columns that decide nothing."
             )
         listed = tuple(name for name in names if name in set(protected))
-        return Reference(tuple(names), tuple(values), listed, most_frequent, missing_values)
+        return ReferenceApplicant(
+            tuple(names), tuple(values), listed, most_frequent, missing_values
+        )
 
-    def of_same_kind(self, X: Any, accepted: NDArray[np.bool_]) -> Reference:
+    def of_same_kind(self, X: Any, accepted: NDArray[np.bool_]) -> ReferenceApplicant:
         """Return the reference of a history, made in the same way as this one."""
-        return Reference.of(
+        return ReferenceApplicant.of(
             X,
             accepted,
             self.protected,
@@ -146,7 +151,7 @@ class Reference:
         )
 
     @staticmethod
-    def read(header: dict[str, Any] | None) -> Reference | None:
+    def read(header: dict[str, Any] | None) -> ReferenceApplicant | None:
         """Return a reference from the data of ``as_dict``, after JSON; None if there is none."""
         if header is None:
             return None
@@ -154,7 +159,7 @@ class Reference:
             value if value is None or text else float(value)  # JSON has no NaN: it is a text there
             for value, text in zip(header["values"], header["texts"], strict=True)
         ]
-        return Reference(
+        return ReferenceApplicant(
             tuple(header["names"]),
             tuple(values),
             tuple(header["protected"]),
@@ -173,7 +178,7 @@ class Reference:
             "missing_values": list(self.missing_values),
         }
 
-    def is_like(self, other: Reference) -> bool:
+    def is_like(self, other: ReferenceApplicant) -> bool:
         """Return whether two references are the same, up to rounding."""
         first, second = (replace(one, values=()) for one in (self, other))
         if first != second:
@@ -235,6 +240,10 @@ class Scored:
     group: NDArray[np.intp]
     places: tuple[int, ...] | None = None
 
+    def __getitem__(self, rows: NDArray[np.intp]) -> Scored:
+        """Return some of the applicants."""
+        return replace(self, X=take(self.X, rows), group=self.group[rows])
+
     def log_odds(self) -> Floats:
         """Return the log-odds of the scores."""
         p = np.asarray(self.likelihood.score(self.X, self.group), np.float64)
@@ -250,9 +259,18 @@ class Explained(Protocol):
 
 
 def contributions(
-    classifier: Explained, X: Any, reference: Reference, *, sensitive_features: Any = None
+    classifier: Explained,
+    X: Any,
+    reference: ReferenceApplicant,
+    *,
+    sensitive_features: Any = None,
+    scored: Scored | None = None,
+    typical: Floats | None = None,
 ) -> Floats:
     """Return what each column changes in each applicant's log-odds; 0 for protected columns.
+
+    ``scored`` are the applicants as the classifier reads them, and ``typical`` is the reference
+    (``as_codes``), if they are known already.
 
     Examples
     --------
@@ -260,21 +278,24 @@ def contributions(
     ...     def scored_by(self, X, *, sensitive_features=None):
     ...         model = LinearLikelihood(np.array([2.0, -1.0]), intercept=0.5)
     ...         return Scored(model, X, np.zeros(len(X), np.intp))
-    >>> reference = Reference(("income", "debt"), (3.0, 1.0))
+    >>> reference = ReferenceApplicant(("income", "debt"), (3.0, 1.0))
     >>> contributions(Weighing(), np.array([[1.0, 4.0]]), reference)
     array([[-4., -3.]])
     """
-    scored = classifier.scored_by(X, sensitive_features=sensitive_features)
+    if scored is None:
+        scored = classifier.scored_by(X, sensitive_features=sensitive_features)
     likelihood, expansion = _of_numbers(scored.likelihood)
     slopes = _slopes(likelihood, scored.X.shape[1])
     if not isinstance(scored.X, np.ndarray) or (slopes is None and scored.places is None):
         return _tried(classifier, X, reference, sensitive_features, scored)
-    places, typical = np.arange(len(reference.names)), np.array(reference.values, object)
-    if scored.places is not None:
-        row, group = _taken(X, sensitive_features, np.zeros(1, np.intp))
-        typical = classifier.scored_by(_like(row, reference), sensitive_features=group).X[0]
+    places = np.arange(len(reference.names))
+    if scored.places is None:
+        typical = np.array(reference.values, object).astype(np.float64)
+    else:
         places = np.array(scored.places, np.intp)
-    typical = typical[: places.size].astype(np.float64)
+        if typical is None:
+            typical = as_codes(classifier, X, reference, sensitive_features=sensitive_features)
+        typical = typical[: places.size]
     if slopes is None:
         changes = _tried_codes(scored, typical)
     else:
@@ -283,6 +304,15 @@ def contributions(
     may = np.isin(places, reference.allowed)
     found[:, places[may]] = changes[:, may]
     return found
+
+
+def as_codes(
+    classifier: Explained, X: Any, reference: ReferenceApplicant, *, sensitive_features: Any = None
+) -> Floats:
+    """Return the reference as a classifier reads it; X are applicants whose table it is put in."""
+    row, group = _taken(X, sensitive_features, np.zeros(1, np.intp))
+    codes = classifier.scored_by(_like(row, reference), sensitive_features=group).X[0]
+    return np.asarray(codes, np.float64)
 
 
 def _linear_changes(
@@ -328,23 +358,25 @@ def _tried_codes(scored: Scored, typical: Floats) -> Floats:
 
 
 def _tried(
-    classifier: Explained, X: Any, reference: Reference, sensitive_features: Any, scored: Scored
+    classifier: Explained,
+    X: Any,
+    reference: ReferenceApplicant,
+    sensitive_features: Any,
+    scored: Scored,
 ) -> Floats:
     """Return contributions by trying the reference's value in each column of the table."""
     changes = np.zeros((n_rows(X), len(reference.names)))
     as_is = scored.log_odds()
     for at in reference.allowed.tolist():
-        replaced = _replaced(X, at, reference.values[at])
+        replaced = _replaced(X, {at: reference.values[at]})
         other = classifier.scored_by(replaced, sensitive_features=sensitive_features)
         changes[:, at] = as_is - other.log_odds()
     return changes
 
 
-def _like(X: Any, reference: Reference) -> Any:
+def _like(X: Any, reference: ReferenceApplicant) -> Any:
     """Return a table whose applicants have the reference's values."""
-    for at, value in enumerate(reference.values):
-        X = _replaced(X, at, value)
-    return X
+    return _replaced(X, dict(enumerate(reference.values)))
 
 
 def _of_numbers(likelihood: Likelihood) -> tuple[Likelihood, Expansion | None]:
@@ -383,20 +415,28 @@ def _slopes(likelihood: Likelihood, n_features: int) -> Floats | None:
             return None
 
 
-def _replaced(X: Any, position: int, value: float | str | None) -> Any:
-    """Return applicants with one value in a column."""
+def _replaced(X: Any, values: Mapping[int, float | str | None]) -> Any:
+    """Return applicants with one value in each of some columns, named by position."""
     if not is_frame(X):
         other = np.array(X)
-        other[:, position] = value
+        for position, value in values.items():
+            other[:, position] = value
         return other
     frame = nw.from_native(X, eager_only=True)
-    name = frame.columns[position]
-    kind: Any = frame.schema[name]
+    kinds = list(frame.schema.items())
+    named = [(*kinds[position], value) for position, value in values.items()]
+    return nw.to_native(
+        frame.with_columns(*(_literal(value, kind).alias(name) for name, kind, value in named))
+    )
+
+
+def _literal(value: float | str | None, kind: Any) -> Any:
+    """Return a value as the literal of a column."""
     if isinstance(value, float) and kind.is_temporal():
-        return nw.to_native(frame.with_columns(_moment(value, kind).alias(name)))
+        return _moment(value, kind)
     if isinstance(value, float) and not kind.is_float():
         kind = nw.Float64()
-    return nw.to_native(frame.with_columns(nw.lit(value, dtype=kind).alias(name)))
+    return nw.lit(value, dtype=kind)
 
 
 def _moment(days: float, kind: Any) -> Any:
@@ -411,14 +451,16 @@ def reasons_for(
     classifier: Any,
     X: Any,
     accepted: NDArray[np.bool_],
-    reference: Reference | None,
+    reference: ReferenceApplicant | None,
     *,
     sensitive_features: Any = None,
+    scored: Scored | None = None,
+    typical: Floats | None = None,
 ) -> list[bytes | None] | None:
     """Return the reasons of all applicants that the last round rejected, as a ledger keeps them.
 
     Accepted applicants get None, and all do if there is no reference or the classifier does not
-    expose its scores.
+    expose its scores. ``scored`` and ``typical`` are as for ``contributions``.
     """
     if reference is None or not hasattr(classifier, "scored_by"):
         return None
@@ -427,7 +469,14 @@ def reasons_for(
     reasons = np.full(accepted.size, None, object)
     if rejected.size:
         some, groups = _taken(X, sensitive_features, rejected)
-        changes = contributions(classifier, some, reference, sensitive_features=groups)
+        changes = contributions(
+            classifier,
+            some,
+            reference,
+            sensitive_features=groups,
+            scored=None if scored is None else scored[rejected],
+            typical=typical,
+        )
         reasons[rejected] = encode(changes, _empty(some))
     listed: list[bytes | None] = reasons.tolist()
     return listed
@@ -486,15 +535,16 @@ def encode(contributions: Floats, empty: NDArray[np.bool_] | None = None) -> NDA
 
 def decode(reasons: bytes, names: Sequence[str]) -> list[tuple[str, float]]:
     """Return reasons as columns with their contributions, the most negative first."""
-    items = _items(reasons)
-    if items is None or (items["column"] % _EMPTY >= len(names)).any():
+    is_whole = len(reasons) % ITEM.itemsize == 0
+    items = [*_ITEM.iter_unpack(reasons)] if is_whole else []
+    if not is_whole or any(column % _EMPTY >= len(names) for column, _ in items):
         raise InputError(
             f"{len(reasons)} bytes are not reasons about {len(names)} columns; verify the ledger "
             f"that they come from."
         )
     return [
         (f"missing {names[column % _EMPTY]}" if column >= _EMPTY else names[column], value)
-        for column, value in items.tolist()
+        for column, value in items
     ]
 
 
@@ -527,27 +577,31 @@ def letters(
 ) -> list[str | None]:
     """Return the reasons of each applicant in the lender's words, each with its code.
 
-    A column without a sentence is named. There is no letter for barred applicants, nor for those
-    whom the lender's own process may have rejected (ramp r < 1 and d = 0): the score does not say
-    why.
+    A column without a sentence is named. There is no letter without any sentence, for barred
+    applicants, nor for those whom the lender's own process may have rejected (ramp r < 1 and
+    d = 0): the score does not say why.
 
     Examples
     --------
     >>> sentences = {"debt": {"code": "R2", "text": "Your debts are high."}}
     >>> letters([[("debt", -1.2), ("missing income", -0.8)], None], sentences)
-    ['R2: Your debts are high. missing income.', None]
+    ['R2: Your debts are high. missing income lowered the score.', None]
     >>> letters([[("debt", -1.2)]], sentences, incumbent=np.array([False]), ramp=0.05)
     [None]
     """
     listed = list(reasons)
-    ours = np.ones(len(listed), np.bool_)
+    ours = np.full(len(listed), bool(sentences))
     if ramp < 1 and incumbent is not None:
         ours &= incumbent
     if barred is not None:
         ours &= ~barred
     said = {name: f"{one['code']}: {one['text']}" for name, one in sentences.items()}
+
+    def sentence(name: str) -> str:
+        return said.get(name, f"{name} lowered the score.")
+
     return [
-        " ".join(said.get(name, f"{name}.") for name, _ in each) or NO_SINGLE_FEATURE
+        " ".join(sentence(name) for name, _ in each) or NO_SINGLE_FEATURE
         if each is not None and is_ours
         else None
         for each, is_ours in zip(listed, ours.tolist(), strict=True)
@@ -558,7 +612,7 @@ def first_misfit(
     classifier: Any,
     X: Any,
     accepted: NDArray[np.bool_],
-    reference: Reference,
+    reference: ReferenceApplicant,
     recorded: Sequence[bytes | None],
     *,
     sensitive_features: Any = None,

@@ -7,15 +7,16 @@ outcomes arrive cannot matter. A rejected applicant has no slot for an outcome.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairchance.core.saved import saved
-from fairchance.errors import InputError, UnknownIdError
+from fairchance.errors import InputError, LedgerError, UnknownIdError
 from fairchance.frames import concat, take
 from fairchance.people.ids import IdIndex, increasing
 
@@ -33,6 +34,8 @@ __all__ = [
 
 Bits = NDArray[np.uint64]
 Places = NDArray[np.int64]
+# Yields bits of ids and features of the accepted applicants of some rounds, in any order.
+Record = Callable[[NDArray[np.int32]], Iterable[tuple[Bits, Any]]]
 
 # Codes of outcomes that are not known: not yet, never, and none since the applicant did not take
 # what was offered. Known ones are 0, 1, ...
@@ -76,7 +79,8 @@ class GrowingArray:
 class ApplicantRows:
     """Features and named columns of applicants, one row each; ``rows["round"]`` is a column.
 
-    Columns are views: writing to one changes the record.
+    Columns are views: writing to one changes the record. Features that a ledger has can be left out
+    of a stored state (``without_features``); ``source``, which is never stored, reads them again.
 
     Parameters
     ----------
@@ -84,11 +88,14 @@ class ApplicantRows:
         Default value of each column, which also gives its type.
     """
 
+    source: Callable[[NDArray[np.int32]], Iterator[tuple[Places, Any]]] | None = None
+
     def __init__(self, columns: Mapping[str, Any]) -> None:
         self._defaults = {name: np.asarray(value)[()] for name, value in columns.items()}
         self._columns = {
             name: GrowingArray(np.empty(0, value.dtype)) for name, value in self._defaults.items()
         }
+        self._n_left_out = 0  # rows, the first ones, whose features are not here
         self._array: GrowingArray | None = None
         self._frames: list[Any] = []
 
@@ -98,9 +105,52 @@ class ApplicantRows:
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self._columns[name].view()
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "source"}
+
+    def without_features(self) -> dict[str, Any]:
+        """Return the state to be stored where features are recorded; all of it without a source."""
+        state = self.__getstate__()
+        if self.source is not None and self._here is not None:
+            nobody = take(self._here, np.empty(0, np.intp))
+            state["_n_left_out"] = len(self)
+            if self._array is not None:
+                state["_array"] = GrowingArray(nobody)
+            else:
+                state["_frames"] = [nobody]
+        return state
+
     @property
     def X(self) -> Any:  # noqa: N802
         """Features: an array (as a view), a frame, or None if none were recorded."""
+        if self._n_left_out:
+            X, self._n_left_out = self.features(np.arange(len(self))), 0
+            if self._array is not None:
+                self._array = GrowingArray(X)
+            else:
+                self._frames = [X]
+        return self._here
+
+    def features(self, rows: NDArray[np.integer]) -> Any:
+        """Return the features of some rows; what has to be read from the source is not kept."""
+        first = self._n_left_out
+        is_here = rows >= first
+        if is_here.all():
+            return take(self._here, rows - first)
+        assert self.source is not None
+        rounds = np.unique(self["round"][rows[~is_here]])
+        pieces = [(rows[is_here], take(self._here, rows[is_here] - first))]
+        pieces = [(at, X) for at, X in (*pieces, *self.source(rounds)) if at.size]
+        at = np.concatenate([np.empty(0, np.int64), *(places for places, _ in pieces)])
+        if np.setdiff1d(rows, at).size:
+            raise LedgerError("the features of accepted applicants are missing; verify the ledger.")
+        order = np.argsort(at, kind="stable")
+        found = order[np.searchsorted(at[order], rows)]
+        return take(concat([X for _, X in pieces]), found)
+
+    @property
+    def _here(self) -> Any:
+        """The features that are not left out."""
         if self._array is not None:
             return self._array.view()
         if len(self._frames) > 1:
@@ -130,10 +180,12 @@ class ApplicantRows:
         stays[positions] = False
         for name, column in self._columns.items():
             self._columns[name] = GrowingArray(column.view()[stays])
+        here = stays[self._n_left_out :]
+        self._n_left_out = int(stays[: self._n_left_out].sum())
         if self._array is not None:
-            self._array = GrowingArray(self._array.view()[stays])
+            self._array = GrowingArray(self._array.view()[here])
         elif self._frames:
-            self._frames = [take(self.X, np.flatnonzero(stays))]
+            self._frames = [take(self._here, np.flatnonzero(here))]
         return np.where(stays, np.cumsum(stays) - 1, -1)
 
     def known_outcomes(self) -> NDArray[np.bool_]:
@@ -388,6 +440,17 @@ class PeopleStore:
         ]
         self._index.remove(bits, moved)
         return moved[: len(self.parts)]
+
+    def read_features(self, record: Record) -> None:
+        """Read features that are left out of a stored state from where they are recorded."""
+
+        def of_part(number: int, rounds: NDArray[np.int32]) -> Iterator[tuple[Places, Any]]:
+            for bits, X in record(rounds):
+                here, rows = self.rows_by_part(self.find(bits))[number]
+                yield rows, take(X, np.flatnonzero(here))
+
+        for number, rows in enumerate(self.parts):
+            rows.source = partial(of_part, number)
 
     def waiting(self, t: int, maturity: int | None) -> tuple[int, ...] | None:
         """Return rounds before ``t`` with pending outcomes that are not mature yet.

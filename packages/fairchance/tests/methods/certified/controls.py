@@ -58,10 +58,6 @@ class HistoryTrusted(Engine):
 class Overtaking(Engine):
     """Tests applicants as soon as their outcomes arrive, before their round is complete."""
 
-    def prepare(self, *decided):
-        self.keeps_rejected = True
-        return super().prepare(*decided)
-
     def test_complete_rounds(self):
         for waiting in self.waiting:
             accepted, outcome = waiting.accepted, self.rows["outcome"][waiting.rows]
@@ -75,7 +71,8 @@ class Overtaking(Engine):
             for bet in waiting.bets:
                 bounds = waiting.policy.ratio_bounds(bet.ladder)
                 part = bet.positions[now], waiting.p[now], accepted[now], bad[now]
-                bet.ladder.test(*part, ratio_bounds=bounds, use=bet.use)
+                bet.ladder.test(*part, ratio_bounds=bounds, use=bet.use, others=bet.others)
+                bet.others = np.zeros_like(bet.others)  # the rejected are tested once
             waiting.untested &= ~now
         self.waiting = [waiting for waiting in self.waiting if waiting.untested.any()]
 

@@ -413,3 +413,23 @@ def test_one_group_is_no_evidence_for_another():
         any(ladder.from_history for ladder in engine.ladders) for engine in classifier._engines
     ]
     assert from_history == [True, False]
+
+
+@pytest.mark.parametrize(("wanted", "n"), [(True, 1), (True, 3), (False, 3), (False, 20)])
+def test_a_round_of_a_few_applicants_does_not_mislead_the_next(wanted, n):
+    """All of them, or none, are accepted by the lender, which says nothing about others."""
+    town = Town(slope=1.2, lender=(0.6, 0.45))
+    (rng,) = rngs(77, 1)
+    classifier = open_program(town, rng, n_history=1500)
+    for _ in range(4):
+        month = town.draw(400, rng)
+        tell(classifier, month, classifier.decide(month.X, incumbent=month.incumbent))
+    some = town.draw(500, rng)
+    some = some.X[some.incumbent == wanted][:n]
+    month = town.draw(400, rng)
+    usual = copy.deepcopy(classifier).decide(month.X, incumbent=month.incumbent)
+    classifier.decide(some, incumbent=np.full(n, wanted))
+    now = classifier.decide(month.X, incumbent=month.incumbent)
+    assert now.accepted.sum() == pytest.approx(usual.accepted.sum(), rel=0.15)
+    if not usual.certified:
+        assert now.accepted[month.incumbent].all()

@@ -170,3 +170,17 @@ def test_a_curve_is_saved_with_its_round(late, tmp_path):
     save(late[0], tmp_path / "x")
     again = load(tmp_path / "x")
     assert again.rounds_[-1].curve == late[0].rounds_[-1].curve
+
+
+def test_a_curve_promises_no_more_than_can_be_earned():
+    """A few explored applicants with large weights do not make a point."""
+    applicants = Slope().whole_population()
+    worth = UTILITY.expected(np.ones(len(applicants)), Slope().probability_good(applicants))
+    most = 1.25 * np.maximum(worth, 0).mean()  # an estimate may err
+    for rng in rngs(53, 6):
+        classifier = start(Slope(), rng, n_history=1500, learner=QUICK, evidence="history")
+        play(classifier, Slope(), rng, n=300, rounds=4, truth=False)
+        for record in classifier.rounds_:
+            assert all(not point.earned > most for point in record.curve)
+            certified = [point.certified for point in record.curve if point.bound == ALPHA]
+            assert certified in ([], [record.status == "certified"])

@@ -14,8 +14,9 @@ import pytest
 from scipy.special import expit
 from scipy.stats import fisher_exact
 
-from fairchance.methods.certified.engine import Change
+from fairchance.methods.certified import engine as engine_module
 from fairchance.methods.certified.evidence import WINDOWS, StratumCounts, compare_with_earlier
+from fairchance.methods.certified.stage import Change
 from fairchance.people.store import NEVER, NOT_TAKEN, PENDING
 from fairchance.simulate.populations import draw_applicants
 from fairchance.words.rounds import note_text
@@ -284,6 +285,17 @@ def test_if_no_certified_policy_would_keep_alpha_the_best_is_chosen(certified):
     )
     assert careful.certified
     assert careful.estimated_fdr == pytest.approx(np.nanmin(fdr))
+
+
+def test_one_good_round_does_not_end_a_suspicion(certified, monkeypatch, rng):
+    (engine,) = certified._engines
+    engine.stage.change = None
+    at_most = 2 * len(WINDOWS)  # comparisons at a look, which share the level
+    for p, suspected in ((0.3, False), (0.03, True), (0.3, True), (1.0, False), (0.3, False)):
+        monkeypatch.setattr(engine_module, "compare_with_earlier", lambda *_, p=p: p / at_most)
+        play(certified, HERE, rng, rounds=1, truth=False)
+        assert (engine.stage.change is not None) == suspected
+    assert engine.stage.restarts == 0
 
 
 def test_a_certificate_says_what_speaks_against_it(certified, rng):

@@ -13,10 +13,10 @@ from fairchance.core.noise import OutcomeNoise
 from fairchance.errors import LearningWarning
 from fairchance.ledger import Program, verify
 from fairchance.methods.certified import pilot
-from fairchance.methods.certified.engine import edge_softness, walk_starts
 from fairchance.methods.certified.ladder import LadderRows
 from fairchance.methods.certified.pilot import Pilot, RungEstimates, Sample
 from fairchance.methods.certified.rounds import ChosenPolicy
+from fairchance.methods.certified.starts import edge_softness, walk_starts
 from fairchance.people.likelihoods import ConstantLikelihood
 from fairchance.people.store import PENDING, PeopleStore
 from fairchance.simulate.populations import draw_applicants

@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
+from fairchance import CertifiedClassifier
 from fairchance.core.noise import OutcomeNoise
 from fairchance.errors import InputError
 from fairchance.methods.certified import evidence
+from fairchance.methods.certified.engine import Engine
 from fairchance.methods.certified.evidence import MIRROR_CAP, Dependence, MirrorTest, Outlook
 from fairchance.methods.certified.pilot import outlook_of
 from fairchance.methods.storage import dumps, loads
 from fairchance.simulate.populations import draw_applicants
-from methods.certified.known_truth import ALPHA, DELTA, OneFeature, Slope, rngs, start, too_many
+from methods.certified.controls import with_engine
+from methods.certified.known_truth import (
+    ALPHA,
+    DELTA,
+    Flat,
+    OneFeature,
+    Slope,
+    rngs,
+    start,
+    too_many,
+)
 from methods.certified.ladders import make_ladder, play_round
 from methods.certified.lender import Town, open_program, tell
 
 GIVEN_UP = "none_in_sight"
+NULL_ROUNDS, CORRECTED = 39, 8
 
 
 @dataclass(frozen=True)
@@ -188,6 +201,60 @@ def test_a_book_without_a_policy_is_given_up_within_three_rounds(n):
         assert full <= 3
         assert np.mean(bad_then) < 2 * n / 200  # the price, and chance
         assert sum(bad_then) > 0  # evidence goes on
+
+
+# Certificates of pilots that give up
+
+
+def null_run(rng, method=CertifiedClassifier):
+    """Return whether a run was ever certified, and how often it gave up and began again.
+
+    After some rounds an outcome is told wrongly and corrected, so that all tests begin again.
+    """
+    classifier = start(Flat(), rng, method=method)
+    certified, given_up = False, []
+    for t in range(1, NULL_ROUNDS + 1):
+        decided, bad = decide_and_tell(classifier, Flat(), rng)
+        certified |= decided.certified
+        given_up.append(bool(notes_of(classifier)))
+        if t == CORRECTED:
+            one = np.flatnonzero(decided.accepted)[:1]
+            classifier.correct(decided.ids[one], bad[one].astype(int))
+            classifier.correct(decided.ids[one], 1 - bad[one].astype(int))
+    changes = np.diff(np.array([False, *given_up], int))
+    return certified, np.sum(changes > 0), np.sum(changes < 0)
+
+
+class InSightAgain(Engine):
+    """Takes a pilot that goes on after it gave up for proof that a policy keeps α."""
+
+    gave_up = False
+
+    def choose(self, **how):
+        policy = super().choose(**how)
+        self.gave_up |= bool(policy.notes)
+        return replace(policy, certified=policy.certified or (self.gave_up and not policy.notes))
+
+
+NULL = pytest.mark.filterwarnings("ignore:The history ranks", "ignore:.*Testing begins again")
+
+
+@pytest.mark.long
+@NULL
+def test_null_runs_that_give_up_and_begin_again_are_seldom_certified():
+    """Exact binomial; a false alarm of this test has probability 0.001."""
+    runs = [null_run(rng) for rng in rngs(85, 100)]
+    certified, gave_up, began_again = np.array(runs, int).T
+    assert np.mean(gave_up > 0) > 0.9
+    assert np.mean(began_again > 0) > 0.5
+    assert not too_many(certified.sum(), 100, DELTA)
+
+
+@pytest.mark.long
+@NULL
+def test_nulls_that_give_up_catch_a_hope_that_is_taken_for_proof():
+    runs = [null_run(rng, with_engine(InSightAgain))[0] for rng in rngs(86, 10)]
+    assert too_many(sum(runs), 10, DELTA)
 
 
 def test_a_book_with_a_policy_is_not_given_up():

@@ -34,7 +34,7 @@ def test_a_cut_is_read_recorded_and_the_rejected_do_not_change_the_ranking(rng):
     said.fit(X, good, accepted=accepted)
     assert clf.past_reading_.selected_on == "features"
     assert np.array_equal(clf.decide(new).score, said.decide(new).score)
-    assert clf.past_reading_.note in clf.rounds_[0].notes
+    assert clf.past_reading_.note(beside=False) in clf.rounds_[0].notes
     assert said.past_reading_ is None
     assert not any(note.code == "past_read" for note in said.rounds_[0].notes)
 
@@ -67,8 +67,8 @@ def test_an_unknown_word_is_refused(rng):
     ],
 )
 def test_each_reading_has_a_sentence(reading, words):
-    text = note_text(reading.note)
-    assert isinstance(reading.note, Note)
+    text = note_text(reading.note(beside=False))
+    assert isinstance(reading.note(beside=False), Note)
     assert all(word in text for word in words)
 
 

@@ -7,8 +7,8 @@ Read ``decide`` and ``observe`` beside the paper's box; everything they call can
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from fairchance.core.budget import FdrBudget
 from fairchance.core.coverage import CoverageRule, SummedAcceptance
-from fairchance.core.decisions import Decisions, Note, Round
+from fairchance.core.decisions import ClosedRound, Decisions, Note, Round
 from fairchance.core.fairness import RateParity
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.sampling import Draw
@@ -25,27 +25,31 @@ from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy, as_strategy
 from fairchance.core.utility import Utility
 from fairchance.core.versions import versions
-from fairchance.errors import InputError, LearningWarning
-from fairchance.frames import plain, subset
+from fairchance.errors import InputError, LearningWarning, UndecidedError
+from fairchance.frames import concat, plain, subset, take
 from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.wrap import check_keeps_nobody, reads_raw_columns
 from fairchance.methods.algorithm1.exploration import (
     DRAW,
     RECENT,
     RecentApplicants,
+    barred_note,
+    chosen,
     coin_chances,
     draw_explored,
     fixed_draw_keys,
+    together,
 )
 from fairchance.methods.algorithm1.learning import Learned, LearningRules, learn
 from fairchance.methods.algorithm1.past import past_policy as read_past_policy
-from fairchance.methods.algorithm1.policy import Algorithm1Policy
+from fairchance.methods.algorithm1.policy import Algorithm1Policy, Regions
 from fairchance.methods.algorithm1.policy_log import (
     LOG_COLUMNS,
     LoggedPolicy,
     PolicyLog,
     per_person,
 )
+from fairchance.methods.closing import RoundCounts, RoundParts, check_follows, pieces
 from fairchance.methods.estimator import (
     DecidingClassifier,
     allows_missing,
@@ -56,17 +60,16 @@ from fairchance.methods.estimator import (
     check_rounds,
     check_unchanged,
 )
-from fairchance.methods.policy import check_follows, check_part
 from fairchance.notebook import Records
 from fairchance.people.columns import as_missing_values
 from fairchance.people.ids import id_bits, keyed_bits, ramp_key, round_key, seed_of
 from fairchance.people.intake import Batch, History, Intake, read_flags
-from fairchance.people.likeness import Checks
+from fairchance.people.likeness import Checks, Unlike
 from fairchance.people.reasons import Scored
 from fairchance.people.store import NEVER, NOT_TAKEN, PeopleStore
 from fairchance.words.rounds import note_text
 
-__all__ = ["ENOUGH_TO_TELL", "Deployed", "PartialFeedbackClassifier", "check_settings"]
+__all__ = ["ENOUGH_TO_TELL", "Closing", "Deployed", "PartialFeedbackClassifier", "check_settings"]
 
 # Applicants in a region before a note says that nothing can start there, or take-up is estimated.
 ENOUGH_TO_TELL = 30
@@ -420,17 +423,25 @@ class PartialFeedbackClassifier(DecidingClassifier):
         )
         self._log = PolicyLog(self._past.likelihood, len(history))
         self._people = PeopleStore(2, self._columns)
-        self._record_people(history, history.accepted, 0, history.outcome)
+        self._people.record(
+            history.bits,
+            history.accepted,
+            0,
+            X=history.X,
+            group=history.for_fit().group,
+            part=self._fold_of(history.bits),
+            outcome=history.outcome,
+        )
         self._start_counts()
         self._start_records(history)
         self._intake.passed(history)
         self._rounds: list[Round] = []
-        self._open_policy = None
+        self._open_policy = self._used = None
         self._void = ()
         self._recent = None
         if self._flips_coins:
             self._recent = RecentApplicants()
-            self._recent.add(history, round_key(self._seed, 0, _SAMPLE))
+            self._recent.add(chosen(history, round_key(self._seed, 0, _SAMPLE)))
         self._corrections = []
         self._carried = 0.0
         learned = self._learn(1) or self._learn(1, everywhere=True)
@@ -482,8 +493,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         batch = self._intake.read_batch(
             self,
             X,
-            sensitive_features,
-            ids,
+            ids=ids,
+            sensitive_features=sensitive_features,
             checks=self._checks,
             unlike_history=unlike_history,
             incumbent=incumbent,
@@ -493,7 +504,12 @@ class PartialFeedbackClassifier(DecidingClassifier):
         if ids is not None:  # the next integers are new
             self._people.check_new(batch.ids, batch.bits)
         policy = self._policy_of_round(len(batch), batch.incumbent is not None, ramp)
-        return self._close(policy, batch)
+        closing = Closing(RoundCounts(batch.sensitive))
+        decided = self._add_piece(closing, policy, batch)
+        given = self._given_to(batch, decided.accepted)
+        self._close(closing, policy, batch.unlike)
+        answer = self._answer(batch, decided, given)
+        return replace(answer, unlike=batch.unlike, applicants=None)
 
     def open_round(
         self, expected: int | None = None, *, incumbent: bool = False, ramp: float = 1.0
@@ -544,18 +560,12 @@ class PartialFeedbackClassifier(DecidingClassifier):
 
     @property
     def policy_(self) -> Algorithm1Policy:
-        """The policy that decided the last round, if that was since the classifier was loaded."""
-        if self._used is None:
-            raise InputError("no round was decided since the classifier was loaded; decide one.")
+        """The policy that decided the last round."""
+        self._check_decided()
+        assert self._used is not None
         return self._used
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is saved: without the policy of the last round, which a ledger stores."""
-        state: dict[str, Any] = {**super().__getstate__()}
-        state.pop("_used", None)
-        return state
-
-    def close_round(self, parts: Iterable[Decisions]) -> Decisions:
+    def close_round(self, parts: Iterable[Decisions]) -> ClosedRound:
         """Take in the decisions of the open round and end it.
 
         Every applicant who was decided on has to be there, the rejected too. Columns that are
@@ -565,12 +575,14 @@ class PartialFeedbackClassifier(DecidingClassifier):
         Parameters
         ----------
         parts
-            What ``decide`` of the policy returned, in any order.
+            What ``decide`` of the policy returned, in any order. They are gone over once, and only
+            accepted applicants are kept, so a generator of parts needs little memory. If persons
+            are known, it has to be a list.
 
         Returns
         -------
-        Decisions
-            Those of the whole round, in the order of the bits of ids.
+        ClosedRound
+            The round in numbers.
 
         Raises
         ------
@@ -582,15 +594,22 @@ class PartialFeedbackClassifier(DecidingClassifier):
         policy = self._open_policy
         if policy is None:
             raise InputError("no round is open; open one with open_round.")
-        given = list(parts)
-        for part in given:
-            check_part(part, policy.round)
-        batch = self._nobody(policy)
-        if given:
-            batch = self._intake.join([part.applicants for part in given])
+        closing, decided = Closing(RoundCounts(self._intake.sensitive)), None
+        for some in pieces(RoundParts.of(parts), policy.round):
+            given = [part.applicants for part in some]
+            batch = self._intake.join(given, closing.tally.sensitive)
+            closing.tally.check_new(batch)
             self._people.check_new(batch.ids, batch.bits)
-            batch = self._intake.compare_batch(batch, self._checks, unlike_history=True)
-        return self._close(policy, batch, given)
+            decided = self._add_piece(closing, policy, self._intake.counted(batch))
+            order = np.argsort(np.concatenate([each.bits for each in given]), kind="stable")
+            check_follows(decided, some, order)
+        if decided is None:  # nobody applied
+            decided = self._add_piece(closing, policy, self._nobody(policy))
+        tally, unlike = closing.tally, tuple[Unlike, ...]()
+        if tally.counts is not None:
+            unlike = self._intake.likeness.compare(tally.counts, self._checks)
+        self._close(closing, policy, unlike)
+        return tally.closed(decided, unlike)
 
     @property
     def open_policy_(self) -> Algorithm1Policy | None:
@@ -682,51 +701,71 @@ class PartialFeedbackClassifier(DecidingClassifier):
             **self._intake.seen_by(np.empty(0, np.intp)),
         )
 
-    def _close(
-        self, policy: Algorithm1Policy, batch: Batch, parts: Sequence[Decisions] = ()
-    ) -> Decisions:
-        """Decide all applicants of a round by its policy, and record the round.
+    def _add_piece(self, closing: Closing, policy: Algorithm1Policy, batch: Batch) -> Decisions:
+        """Decide some applicants of a round by its policy, and record nothing.
 
-        ``parts`` are decisions made already, which must be the same.
+        A draw of fixed size needs all of them.
         """
-        f, t, logged = policy.f, policy.round, policy.logged
+        f, t = policy.f, policy.round
         # Steps 1 and 2. Split the batch into EXPLOIT_t and EXPLORE_t, and accept by f_t.
         regions = policy.regions(batch)
-        n_exploit = regions.n_exploited * f.take_up
+        closing.add_regions(regions)
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
-        candidates, n_candidates = regions.candidates, regions.n_candidates
+        if self._flips_coins or f.follows == "drawn":
+            draw = policy.draw(batch, regions)
+        else:
+            n_exploit = regions.n_exploited * f.take_up
+            n_explore, _ = self._budget.allot(
+                t, n_exploit, self._carried, regions.candidates.at_most
+            )
+            draw, group_factor = self._explore(
+                t, batch, regions.explore, regions.score, n_exploit, n_explore
+            )
+            closing.logged = replace(
+                policy.logged, group_factor=group_factor, left=draw.left, others=draw.others
+            )
+        closing.n_drawn += int(np.count_nonzero(draw.drawn))
+        if self._none_known(closing, f) and len(batch):
+            w = self._log.coverage(batch.X, batch.group, self._rule, batch.incumbent)
+            closing.largest = max(closing.largest, float(w.max()))
+        decided = policy.answer(batch, regions, draw)
+        closing.add(batch, decided, self._fold_of(batch.bits))
+        if self._recent is not None:
+            closing.keep_recent(batch, round_key(self._seed, t, _SAMPLE))
+        return decided
+
+    def _close(
+        self, closing: Closing, policy: Algorithm1Policy, unlike: tuple[Unlike, ...]
+    ) -> None:
+        """Record a round of which all applicants were added."""
+        f, t, tally = policy.f, policy.round, closing.tally
+        logged = closing.logged or policy.logged
+        n_exploit, n_candidates = closing.n_exploited * f.take_up, closing.n_candidates
         n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_candidates)
-        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, candidates.at_most)
+        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, closing.at_most)
         used = policy
         if self._open_policy is None:
             _, start = fixed_draw_keys(self._seed, t)
             fixed = None if self._flips_coins else (n_explore, start)
             used = self._apart(replace(policy, fixed=fixed))
-        if self._flips_coins or f.follows == "drawn":
-            draw = policy.draw(batch, regions)
-        else:
-            draw, group_factor = self._explore(
-                t, batch, regions.explore, regions.score, n_exploit, n_explore
-            )
-            logged = replace(logged, group_factor=group_factor, left=draw.left, others=draw.others)
         if self._flips_coins and f.follows != "drawn":
-            n_drawn = int(np.count_nonzero(draw.drawn))
-            carried = self._budget.settle(t, n_exploit, self._carried, n_candidates, n_drawn)
+            carried = self._budget.settle(
+                t, n_exploit, self._carried, n_candidates, closing.n_drawn
+            )
             n_wanted = n_explore  # limits only bar; no number is cut
-        decided = policy.answer(batch, regions, draw)
-        if parts:
-            bits = np.concatenate([part.applicants.bits for part in parts])
-            check_follows(decided, parts, np.argsort(bits, kind="stable"))
-
-        exploit, accepted, explored = decided.exploit, decided.accepted, decided.explored
-        notes = *self._notes(f, batch, regions.exploit), *candidates.notes(n_wanted, n_explore)
+        notes = self._notes(f, closing)
+        why = barred_note(logged.strategy, closing.why)
+        notes += () if why is None else (why,)
+        if n_explore != n_wanted:
+            facts = {"n_explored": n_explore, "n_wanted": n_wanted}
+            notes += (Note("exposure", facts),)
         record = Round(
             round=t,
-            n_people=len(batch),
-            n_exploit_region=int(np.count_nonzero(exploit)),
-            n_exploited=int(np.count_nonzero(accepted & exploit)),
-            n_explored=int(np.count_nonzero(explored)),
+            n_people=tally.n_people,
+            n_exploit_region=closing.n_exploit_region,
+            n_exploited=tally.n_accepted - tally.n_explored,
+            n_explored=tally.n_explored,
             alpha_exploit=self._budget.alpha_exploit(t),
             carried=carried,
             thresholds=tuple(f.thresholds.tolist()),
@@ -737,23 +776,21 @@ class PartialFeedbackClassifier(DecidingClassifier):
             disparity=f.disparity,
             feasible=f.feasible,
             notes=notes,
-            n_unreachable=sum(candidates.barred),
-            unreachable=candidates.barred,
+            n_unreachable=int(closing.barred.sum()),
+            unreachable=tuple(closing.barred.tolist()),
             group_mode=self.group_mode,
             capped_share=f.capped_share,
             uncapped_fdr=f.uncapped_fdr,
             follows=f.follows,
             ramp=policy.ramp,
-            n_incumbent=None if batch.incumbent is None else int(batch.incumbent.sum()),
-            n_barred=0 if batch.barred is None else int(batch.barred.sum()),
+            n_incumbent=closing.n_incumbent,
+            n_barred=closing.n_barred,
             coins=self._flips_coins or f.follows == "drawn",
         )
-        given = self._given_to(batch, accepted)
         position = self._log.add_likelihood(f.likelihood)
-        logged = replace(logged, likelihood=position, n_people=len(batch))
+        logged = replace(logged, likelihood=position, n_people=tally.n_people)
         self._used = used
-        self._record_round(batch, accepted, explored, f, logged, record)
-        return self._counted(batch, self._answer(batch, decided, given))
+        self._record_round(closing, f, logged, record, unlike)
 
     def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
         """Record outcomes of accepted applicants: step 4 of Algorithm 1.
@@ -1007,7 +1044,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
 
     def _check_decided(self) -> None:
         if not self._rounds:
-            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
+            raise UndecidedError("no round has been decided yet, so no policy is deployed; decide.")
 
     def _check_fitted(self) -> None:
         """Raise unless there is a history; scikit-learn's own check takes a tenth of a round."""
@@ -1112,16 +1149,20 @@ class PartialFeedbackClassifier(DecidingClassifier):
             n_instead=self._budget.allowed(t, n_exploit * (1 - 1 / len(batch)), self._carried),
         )
 
-    def _notes(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> tuple[Note, ...]:
+    def _none_known(self, closing: Closing, f: Learned) -> bool:
+        """Return whether nobody was in an exploit region so far, which may be worth a note."""
+        if f.follows == "drawn" or closing.n_known:
+            return False
+        return not any(record.n_exploit_region for record in self._rounds)
+
+    def _notes(self, f: Learned, closing: Closing) -> tuple[Note, ...]:
         """Return what the round's record must mention; warn if the run cannot go on like this."""
-        so_far, n_known = self._log.n_people + len(batch), np.count_nonzero(exploit)
-        none_known = not (n_known or any(record.n_exploit_region for record in self._rounds))
-        notes = f.notes
+        n_people, n_known = closing.tally.n_people, closing.n_known
+        so_far, notes = self._log.n_people + n_people, f.notes
         if f.follows == "drawn":
             return notes
-        if none_known and so_far >= ENOUGH_TO_TELL and len(batch):
-            w = self._log.coverage(batch.X, batch.group, self._rule, batch.incumbent)
-            largest = float(w.max()) / self._rule.count(len(self._rounds))
+        if self._none_known(closing, f) and so_far >= ENOUGH_TO_TELL and n_people:
+            largest = closing.largest / self._rule.count(len(self._rounds))
             facts = {"n_people": so_far, "largest": largest, "threshold": self._rule.threshold}
             notes = (Note("none_known", facts),)
         elif n_known >= ENOUGH_TO_TELL and np.isinf(f.thresholds).all():
@@ -1138,43 +1179,31 @@ class PartialFeedbackClassifier(DecidingClassifier):
         keyed = keyed_bits(bits, round_key(self._seed, 0, _FOLD))
         return (keyed >= _SECOND).astype(np.intp)
 
-    def _record_people(
-        self,
-        batch: Batch,
-        accepted: NDArray[np.bool_],
-        round: int,
-        outcome: NDArray[np.int8] | None = None,
-        explored: NDArray[np.bool_] | None = None,
-    ) -> None:
-        columns = {"incumbent": batch.incumbent, "explored": explored}
-        self._people.record(
-            batch.bits,
-            accepted,
-            round,
-            X=batch.X,
-            group=batch.for_fit().group,
-            part=self._fold_of(batch.bits),
-            outcome=outcome,
-            columns={name: values for name, values in columns.items() if values is not None},
-        )
-
     def _record_round(
         self,
-        batch: Batch,
-        accepted: NDArray[np.bool_],
-        explored: NDArray[np.bool_],
+        closing: Closing,
         f: Learned,
         policy: LoggedPolicy,
         record: Round,
+        unlike: tuple[Unlike, ...],
     ) -> None:
         """Record the round; until here only f_t was learned, and no record has changed."""
+        tally = closing.tally
         self._open_policy = None
         self._deployed = f
         if self._recent is not None:
-            self._recent.add(batch, round_key(self._seed, record.round, _SAMPLE))
-        self._record_people(batch, accepted, record.round, explored=explored)
+            assert closing.recent is not None
+            self._recent.add(closing.recent)
+        accepted = closing.accepted()
+        bits, X, group, part = (accepted.pop(name) for name in ("bits", "X", "group", "part"))
+        everyone = np.ones(bits.size, np.bool_)
+        columns = {"X": X, "group": group, "part": part, "columns": accepted}
+        self._people.record(bits, everyone, record.round, **columns)
+        rejected = np.concatenate(tally.rejected)
+        self._people.record(rejected, np.zeros(rejected.size, np.bool_), record.round)
         self._log.append(policy, merge=self._rule.needs == "acceptance")
-        self._intake.passed(batch)
+        self._intake.remember(tally.sensitive, tally.largest_id, tally.counts, unlike)
+        self._count_heads(tally.heads)
         self._rounds.append(record)
         self._carried = record.carried
 
@@ -1207,3 +1236,87 @@ class PartialFeedbackClassifier(DecidingClassifier):
     @property
     def _strategy(self) -> Strategy:
         return self._allowed(as_strategy(self.strategy).for_columns(self._intake.known_columns))
+
+
+@dataclass(eq=False)
+class Closing:
+    """A round whose applicants are added piece by piece.
+
+    Attributes
+    ----------
+    tally
+        What is counted whatever the method.
+    n_exploited, n_candidates, at_most, n_drawn
+        How many are accepted in the exploit region, may be explored, can be drawn, and were drawn.
+    n_known, n_exploit_region
+        How many are in the exploit region, without and with those whom the lender accepts there.
+    barred, why
+        How many may not be explored, by group and by reason.
+    n_incumbent, n_barred
+        As in ``Round``.
+    largest
+        The largest coverage, while nobody is known.
+    logged
+        The policy as it is logged after a draw of fixed size; None before it, and for coins.
+    recent
+        Applicants by whom the coins of later rounds are chosen; None without coins.
+    """
+
+    tally: RoundCounts
+    n_exploited: int = 0
+    n_candidates: int = 0
+    at_most: int = 0
+    n_drawn: int = 0
+    n_known: int = 0
+    n_exploit_region: int = 0
+    barred: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    why: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
+    n_incumbent: int | None = None
+    n_barred: int = 0
+    largest: float = 0.0
+    logged: LoggedPolicy | None = None
+    recent: Batch | None = None
+    _accepted: list[dict[str, Any]] = field(default_factory=list)
+
+    def add_regions(self, regions: Regions) -> None:
+        """Count the regions of some applicants."""
+        candidates = regions.candidates
+        self.n_exploited += regions.n_exploited
+        self.n_candidates += regions.n_candidates
+        self.at_most += candidates.at_most
+        self.n_known += int(np.count_nonzero(regions.exploit))
+        self.barred = _added(self.barred, candidates.barred)
+        self.why = _added(self.why, candidates.why)
+
+    def add(self, batch: Batch, decided: Decisions, fold: NDArray[np.intp]) -> None:
+        """Add decisions on some applicants, in the order of the bits of their ids."""
+        self.n_exploit_region += int(np.count_nonzero(decided.exploit))
+        if batch.incumbent is not None:
+            self.n_incumbent = (self.n_incumbent or 0) + int(batch.incumbent.sum())
+        self.n_barred += 0 if batch.barred is None else int(batch.barred.sum())
+        columns = {
+            "bits": batch.bits,
+            "group": batch.for_fit().group,
+            "part": fold,
+            "explored": decided.explored,
+        }
+        columns |= {} if batch.incumbent is None else {"incumbent": batch.incumbent}
+        own = {name: values[decided.accepted] for name, values in columns.items()}
+        X = take(batch.X, np.flatnonzero(decided.accepted))
+        self._accepted.append(own | {"X": X})
+        self.tally.add(batch, decided)
+
+    def keep_recent(self, batch: Batch, key: np.uint64) -> None:
+        """Choose applicants for the coins of later rounds."""
+        self.recent = chosen(batch if self.recent is None else together(self.recent, batch), key)
+
+    def accepted(self) -> dict[str, Any]:
+        """Return features and columns of all accepted applicants."""
+        first, *_ = self._accepted
+        return {name: concat([some[name] for some in self._accepted]) for name in first}
+
+
+def _added(one: NDArray[np.int64], two: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a sum of counts of which one list may be longer."""
+    size = max(one.size, two.size)
+    return np.pad(one, (0, size - one.size)) + np.pad(two, (0, size - two.size))

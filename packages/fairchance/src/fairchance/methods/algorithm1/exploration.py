@@ -18,15 +18,23 @@ from fairchance.core.limits import REASONS, Limited
 from fairchance.core.sampling import Draw, chance, coin_factors, coin_flips, fixed_size_draw
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy, check_sizes
-from fairchance.frames import take
+from fairchance.frames import concat, take
 from fairchance.methods.algorithm1.policy_log import LoggedPolicy, per_person
 from fairchance.people.ids import keyed_bits, round_key
 from fairchance.people.intake import Batch
 from fairchance.people.store import ApplicantRows
 
-__all__ = ["DRAW", "RECENT", "Candidates", "RecentApplicants", "barred_note", "coin_chances"]
-__all__ += ["draw_by_coins", "draw_by_score", "draw_explored", "draw_fixed", "find_candidates"]
-__all__ += ["fixed_draw_keys"]
+__all__ = ["DRAW", "RECENT", "Candidates", "RecentApplicants", "barred_note", "chosen"]
+__all__ += [
+    "coin_chances",
+    "count_reasons",
+    "draw_by_coins",
+    "draw_by_score",
+    "draw_explored",
+    "draw_fixed",
+    "find_candidates",
+]
+__all__ += ["fixed_draw_keys", "together"]
 
 RECENT = 1000  # applicants by whom the coins of a round are chosen
 DRAW, _START = 1, 2  # purposes of a round's randomness
@@ -51,20 +59,13 @@ class Candidates:
     barred
         How many of the region may not be explored, by group.
     why
-        The same with the reasons, if any is barred.
+        How many of the region limits bar, by reason (``count_reasons``).
     """
 
     may: NDArray[np.bool_]
     at_most: int
-    barred: tuple[int, ...]
-    why: Note | None
-
-    def notes(self, n_wanted: int, n_explore: int) -> tuple[Note, ...]:
-        """Return how the limits reduced a round in which the budget allowed ``n_wanted``."""
-        notes = () if self.why is None else (self.why,)
-        if n_explore == n_wanted:
-            return notes
-        return *notes, Note("exposure", {"n_explored": n_explore, "n_wanted": n_wanted})
+    barred: NDArray[np.int64]
+    why: NDArray[np.int64]
 
 
 @saved
@@ -75,15 +76,10 @@ class RecentApplicants:
         columns = {"round": 0, "group": np.intp(0), "bits": np.uint64(0), "barred": np.bool_(False)}
         self._rows = ApplicantRows(columns)
 
-    def add(self, batch: Batch, key: np.uint64) -> None:
-        """Keep applicants of a batch, a random choice if it is large, and drop the oldest."""
-        order = np.argsort(batch.bits, kind="stable")  # the order of rows must not matter
-        if order.size > RECENT:
-            keyed = keyed_bits(batch.bits[order], key)
-            order = order[np.sort(np.argsort(keyed, kind="stable")[:RECENT])]
-        values = {name: getattr(batch, name) for name in ("group", "bits", "barred")}
-        columns = {name: None if one is None else one[order] for name, one in values.items()}
-        self._rows.append(order.size, take(batch.X, order), columns)
+    def add(self, batch: Batch) -> None:
+        """Keep applicants of a batch, as ``chosen`` returns them, and drop the oldest."""
+        columns = {name: getattr(batch, name) for name in ("group", "bits", "barred")}
+        self._rows.append(len(batch), batch.X, columns)
         surplus = max(0, len(self._rows) - RECENT)
         if surplus:
             self._rows.remove(np.arange(surplus))
@@ -99,6 +95,26 @@ class RecentApplicants:
         return Batch(rows.X, group, bits, bits, "numpy", barred=barred)
 
 
+def chosen(batch: Batch, key: np.uint64) -> Batch:
+    """Return applicants of a batch by the bits of their ids, a random choice if it is large."""
+    order = np.argsort(batch.bits, kind="stable")  # the order of rows must not matter
+    if order.size > RECENT:
+        keyed = keyed_bits(batch.bits[order], key)
+        order = order[np.sort(np.argsort(keyed, kind="stable")[:RECENT])]
+    return batch[order]
+
+
+def together(one: Batch, two: Batch) -> Batch:
+    """Return the applicants of two batches, named by the bits of their ids."""
+    barred = None
+    if one.barred is not None or two.barred is not None:
+        barred = np.concatenate(
+            [np.zeros(len(x), np.bool_) if x.barred is None else x.barred for x in (one, two)]
+        )
+    bits, group = np.append(one.bits, two.bits), np.append(one.group, two.group)
+    return Batch(concat([one.X, two.X]), group, bits, bits, "numpy", barred=barred)
+
+
 def find_candidates(
     batch: Batch,
     explore: NDArray[np.intp],
@@ -108,7 +124,9 @@ def find_candidates(
 ) -> Candidates:
     """Return which rows of the explore region may be explored under a strategy's limits."""
     if not isinstance(strategy, Limited) or explore.size == 0:
-        return Candidates(np.ones(explore.size, np.bool_), explore.size, (0,) * n_groups, None)
+        nobody = np.zeros(n_groups, np.int64)
+        may = np.ones(explore.size, np.bool_)
+        return Candidates(may, explore.size, nobody, count_reasons(~may))
     features = take(batch.X, explore) if strategy.reads_features else None
     why = strategy.barred(features, score.take(explore))
     may = why == 0
@@ -116,23 +134,29 @@ def find_candidates(
     at_most = strategy.at_most(left, int(may.sum()))
     group = batch.group if batch.report_group is None else batch.report_group
     barred = np.bincount(group.take(explore[~may]), minlength=n_groups)
-    return Candidates(may, at_most, tuple(barred.tolist()), barred_note(strategy, why))
+    return Candidates(may, at_most, barred, count_reasons(why))
 
 
-def barred_note(strategy: Limited, why: NDArray[np.int8]) -> Note | None:
+def count_reasons(why: NDArray[Any]) -> NDArray[np.int64]:
+    """Return how many candidates limits bar from exploration, by reason; the first may be."""
+    return np.bincount(why, minlength=max(REASONS) + 1)
+
+
+def barred_note(strategy: Any, counts: NDArray[np.int64]) -> Note | None:
     """Return how many candidates cannot be explored and why; None if all can.
 
     Examples
     --------
-    >>> barred_note(Limited(max_risk=0.8), np.array([0, 3, 3]))
+    >>> barred_note(Limited(max_risk=0.8), count_reasons(np.array([0, 3, 3])))
     Note(code='barred', facts={'n_barred': 2, 'n_candidates': 3, 'risk': 2, 'max_risk': 0.8})
     """
-    n_barred = int(np.count_nonzero(why))
+    n_barred = int(counts[1:].sum())
     if n_barred == 0:
         return None
-    codes, counts = np.unique(why[why > 0], return_counts=True)
-    facts: dict[str, Any] = {"n_barred": n_barred, "n_candidates": why.size}
-    for code, n in zip(codes.tolist(), counts.tolist(), strict=True):
+    facts: dict[str, Any] = {"n_barred": n_barred, "n_candidates": int(counts.sum())}
+    for code, n in enumerate(counts.tolist()):
+        if not code or not n:
+            continue
         reason = REASONS[code]
         facts[reason] = n
         if reason != "excluded":

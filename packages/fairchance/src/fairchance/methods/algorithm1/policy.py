@@ -23,7 +23,8 @@ from fairchance.methods.algorithm1.learning import Learned
 from fairchance.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog, per_person
 from fairchance.methods.policy import Policy, coin_bits
 from fairchance.people.intake import Batch, Reader
-from fairchance.people.reasons import Scored
+from fairchance.people.likelihoods import Likelihood
+from fairchance.people.tables import InputTable
 
 __all__ = ["Algorithm1Policy", "Regions"]
 
@@ -95,7 +96,7 @@ class Algorithm1Policy(Policy):
     >>> policy = clf.open_round()
     >>> one, two = (policy.decide(X[rows], ids=rows + 200) for rows in np.split(np.arange(200), 2))
     >>> clf.close_round([two, one])
-    Decisions(round 1: 200 applicants, 189 by score, 11 explored)
+    ClosedRound(round 1: 200 applicants, 189 by score, 11 explored)
     """
 
     round: int
@@ -110,6 +111,7 @@ class Algorithm1Policy(Policy):
     ramp_key: np.uint64
     versions: dict[str, str]
     expires: str | None = None
+    inputs: InputTable | None = None
     fixed: tuple[int, np.uint64] | None = None
 
     @property
@@ -142,11 +144,10 @@ class Algorithm1Policy(Policy):
         regions = self.regions(batch)
         return self.answer(batch, regions, self.draw(batch, regions))
 
-    def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
-        """Return applicants as the policy reads them, with the model."""
-        needed = self.f.likelihood.reads_group
-        features, group = self.reader.for_scoring(None, X, sensitive_features, needed)
-        return Scored(self.f.likelihood, features, group, self.reader.places)
+    @property
+    def likelihood(self) -> Likelihood:
+        """The model that gives the scores."""
+        return self.f.likelihood
 
     def regions(self, batch: Batch) -> Regions:
         """Split applicants into EXPLOIT_t and EXPLORE_t, and exploit."""

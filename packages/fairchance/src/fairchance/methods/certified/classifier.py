@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -20,23 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from fairchance.core.decisions import CertifiedRound, Decisions, Note
+from fairchance.core.decisions import CertifiedRound, ClosedRound, Decisions, Note
 from fairchance.core.noise import OutcomeNoise
 from fairchance.core.saved import saved
 from fairchance.core.utility import Utility
 from fairchance.core.versions import versions
-from fairchance.errors import InputError, LearningWarning
+from fairchance.errors import InputError, LearningWarning, UndecidedError
 from fairchance.learners.ensemble import SelectionAwareEnsemble
 from fairchance.learners.overlooked import Overlooked
 from fairchance.learners.past_selection import PastReading, read_past
 from fairchance.learners.wrap import check_keeps_nobody
 from fairchance.methods.certified.engine import Engine
 from fairchance.methods.certified.ladder import Ladder
-from fairchance.methods.certified.policy import CertifiedPolicy, scored_by
+from fairchance.methods.certified.policy import CertifiedPolicy, likelihood_of
 from fairchance.methods.certified.ranking import PastApplicants, Ranking, learn_ranking
 from fairchance.methods.certified.rounds import (
     ChosenPolicy,
     OpenRound,
+    PreparedRound,
     Reference,
     SettledRound,
     merged_rounds,
@@ -48,6 +49,13 @@ from fairchance.methods.certified.rules import (
     check_cold_start,
     coin_strategy,
 )
+from fairchance.methods.closing import (
+    RoundCounts,
+    RoundParts,
+    check_follows,
+    further_applications,
+    pieces,
+)
 from fairchance.methods.estimator import (
     DecidingClassifier,
     allows_missing,
@@ -56,13 +64,19 @@ from fairchance.methods.estimator import (
     check_unchanged,
     fits_read_groups,
 )
-from fairchance.methods.policy import check_follows, check_part, first_applications
 from fairchance.notebook import Records
 from fairchance.people.columns import as_missing_values
 from fairchance.people.ids import id_bits, ramp_key, round_key, seed_of
-from fairchance.people.intake import Batch, History, Intake, read_flags, read_persons
+from fairchance.people.intake import (
+    Batch,
+    History,
+    Intake,
+    read_flags,
+    read_persons,
+    report_unlike,
+)
 from fairchance.people.likelihoods import ConstantLikelihood, Likelihood
-from fairchance.people.likeness import Checks
+from fairchance.people.likeness import Checks, Unlike
 from fairchance.people.reasons import Scored
 from fairchance.people.store import NEVER, NOT_TAKEN, ApplicantRows, PeopleStore
 from fairchance.words.rounds import held_up, note_text, restart_cost
@@ -179,9 +193,11 @@ class CertifiedClassifier(DecidingClassifier):
     utility
         Value of decisions; it chooses among certified policies. None means ``Accuracy()``.
     learner
-        Any scikit-learn classifier with ``predict_proba``, which ranks applicants. If its ``fit``
-        takes ``rejected`` it gets the features of the history's rejected applicants, and if it
-        takes ``from_history``, which rows are of the history. None means
+        Any scikit-learn classifier with ``predict_proba``, which ranks applicants. It gets a table
+        of numbers without names, in which text is coded, so a ``Pipeline`` can scale columns, but
+        not select them by name. If its ``fit`` takes ``rejected`` it gets the features of the
+        history's rejected applicants, and if it takes ``from_history``, which rows are of the
+        history. None means
         ``SelectionAwareEnsemble``: a scorecard and boosted trees that also learn how the past
         selected applicants.
     past_selection
@@ -370,7 +386,7 @@ class CertifiedClassifier(DecidingClassifier):
         ids: Any = None,
         persons: Any = None,
     ) -> CertifiedClassifier:
-        """Start from a history of past decisions; it ranks applicants and certifies nothing.
+        """Start from a history of past decisions, which orders applicants.
 
         Parameters
         ----------
@@ -435,7 +451,8 @@ class CertifiedClassifier(DecidingClassifier):
         if self.evidence == "history" and history.accepted.all():
             raise InputError(
                 "evidence='history' needs every applicant of its time, the rejected too, and this "
-                "history has no rejected ones; add them, or use evidence='rounds'."
+                "history has no rejected ones; say in accepted= who was accepted, add the "
+                "rejected, or use evidence='rounds'."
             )
         columns = {"p": 0.0, "incumbent": False, "bits": np.uint64(0)}
         self._people = PeopleStore(n_engines, columns)
@@ -554,8 +571,8 @@ class CertifiedClassifier(DecidingClassifier):
         batch = self._intake.read_batch(
             self,
             X,
-            sensitive_features,
-            ids,
+            ids=ids,
+            sensitive_features=sensitive_features,
             checks=self._checks,
             unlike_history=unlike_history,
             incumbent=incumbent,
@@ -568,9 +585,13 @@ class CertifiedClassifier(DecidingClassifier):
         policy, opened = self._opening(len(batch), batch.incumbent is not None, ramp)
         decided = policy.decide_batch(batch)
         batch = self._compare_certain(batch, policy, decided, unlike_history=unlike_history)
-        order = np.argsort(batch.bits, kind="stable")
-        self._close(policy, opened, batch[order], decided[order], knows_persons=persons is not None)
-        return self._counted(batch, decided)
+        whole = replace(decided, applicants=batch)[np.argsort(batch.bits, kind="stable")]
+        closing = _Closing(RoundCounts(batch.sensitive))
+        for (piece,) in pieces(RoundParts.of([whole]), policy.round):
+            self._add_piece(closing, opened, piece.applicants, piece)
+        closing.tally.counts = batch.counts
+        self._close(closing, opened, batch.unlike, knows_persons=persons is not None)
+        return replace(decided, unlike=batch.unlike, applicants=None)
 
     def open_round(
         self, expected: int | None = None, *, incumbent: bool = False, ramp: float = 1.0
@@ -611,7 +632,7 @@ class CertifiedClassifier(DecidingClassifier):
             engine.opened = one
         return policy
 
-    def close_round(self, parts: Iterable[Decisions]) -> Decisions:
+    def close_round(self, parts: Iterable[Decisions]) -> ClosedRound:
         """Take in the decisions of the open round and end it.
 
         Every applicant who was decided on has to be there, the rejected too: a choice of applicants
@@ -621,12 +642,14 @@ class CertifiedClassifier(DecidingClassifier):
         Parameters
         ----------
         parts
-            What ``decide`` of the policy returned, in any order.
+            What ``decide`` of the policy returned, in any order. They are gone over once, and only
+            accepted applicants are kept, so a generator of parts needs little memory. If persons
+            are known, it has to be a list.
 
         Returns
         -------
-        Decisions
-            Those of the whole round, in the order of the bits of ids.
+        ClosedRound
+            The round in numbers.
 
         Raises
         ------
@@ -638,15 +661,28 @@ class CertifiedClassifier(DecidingClassifier):
         policy = self._open_policy
         if policy is None:
             raise InputError("no round is open; open one with open_round.")
-        given = list(parts)
-        batch, decided = self._joined(policy, given)
-        self._check_new(batch)
-        batch = self._intake.compare_batch(batch, self._checks, unlike_history=True)
-        batch = self._compare_certain(batch, policy, decided, unlike_history=True)
+        given, closing = RoundParts.of(parts), _Closing(RoundCounts(self._intake.sensitive))
         opened = [engine.opened for engine in self._engines if engine.opened is not None]
-        knows = all(part.applicants.persons is not None for part in given)
-        self._close(policy, opened, batch, decided, knows_persons=knows)
-        return self._counted(batch, decided)
+        n_certain, expected = 0, 0.0
+        for some in pieces(given, policy.round):
+            batch, decided = self._decided_again(policy, some, closing.tally)
+            certain = _count_certain(batch, policy, decided)
+            n_certain, expected = n_certain + certain[0], expected + certain[1]
+            self._add_piece(closing, opened, self._intake.counted(batch), decided)
+        if not closing.prepared:  # nobody applied
+            batch = self._nobody(policy)
+            decided = policy.decide_batch(batch)
+            self._add_piece(closing, opened, batch, decided)
+        tally, unlike = closing.tally, tuple[Unlike, ...]()
+        if tally.counts is not None:
+            unlike = self._intake.likeness.compare(tally.counts, self._checks)
+            tally.counts, more = self._intake.compare_certain(
+                tally.counts, tally.n_people, n_certain, expected, self._checks
+            )
+            unlike += more
+        knows = given.knows_persons or not tally.n_people
+        self._close(closing, opened, unlike, knows_persons=knows)
+        return tally.closed(decided, unlike)
 
     @property
     def policy_(self) -> CertifiedPolicy:
@@ -728,14 +764,13 @@ class CertifiedClassifier(DecidingClassifier):
             versions(),
         )
 
-    def _joined(self, policy: CertifiedPolicy, parts: list[Decisions]) -> tuple[Batch, Decisions]:
-        """Return the applicants of all parts and the decisions on them, by the bits of ids."""
-        for part in parts:
-            check_part(part, policy.round)
-        if not parts:
-            batch = self._nobody(policy)
-            return batch, policy.decide_batch(batch)
-        batch = self._intake.join([part.applicants for part in parts])
+    def _decided_again(
+        self, policy: CertifiedPolicy, parts: Sequence[Decisions], tally: RoundCounts
+    ) -> tuple[Batch, Decisions]:
+        """Return the applicants of some parts and the decisions on them, by the bits of ids."""
+        batch = self._intake.join([part.applicants for part in parts], tally.sensitive)
+        tally.check_new(batch)
+        self._check_new(batch)
         again = policy.decide_batch(batch)
         order = np.argsort(np.concatenate([part.applicants.bits for part in parts]), kind="stable")
         check_follows(again, parts, order)
@@ -758,17 +793,13 @@ class CertifiedClassifier(DecidingClassifier):
         self, batch: Batch, policy: CertifiedPolicy, decided: Decisions, *, unlike_history: bool
     ) -> Batch:
         """Compare how many applicants are accepted by score with how many were expected."""
-        certain, expected = 0, 0.0
-        for z, choice in enumerate(policy.choices):
-            rows = policy.rows_of(batch.group, z)
-            ladder, score = choice.ladder, np.asarray(decided.score[rows], np.float64)
-            share = float(ladder.grid[choice.rung])
-            # Of the reference, this share or less has such a rank.
-            certain += int(np.count_nonzero(ladder.ranking.rank(score, batch.group[rows]) <= share))
-            expected += share * rows.size
-        return self._intake.compare_certain(
-            batch, certain, expected, self._checks, unlike_history=unlike_history
+        if batch.counts is None:
+            return batch
+        counts, unlike = self._intake.compare_certain(
+            batch.counts, len(batch), *_count_certain(batch, policy, decided), self._checks
         )
+        report_unlike(unlike, unlike_history)
+        return replace(batch, counts=counts, unlike=(*batch.unlike, *unlike))
 
     def _check_new(self, batch: Batch) -> None:
         # Deciding again until the coins fall well would void the certificate.
@@ -800,26 +831,22 @@ class CertifiedClassifier(DecidingClassifier):
         known = any(ladder.from_history for ladder in self._engines[z].ladders)
         return not (of_others or known)  # known if the first round failed after it was tested
 
-    def _close(
-        self,
-        policy: CertifiedPolicy,
-        opened: list[OpenRound],
-        batch: Batch,
-        decided: Decisions,
-        *,
-        knows_persons: bool,
+    def _add_piece(
+        self, closing: _Closing, opened: list[OpenRound], batch: Batch, decided: Decisions
     ) -> None:
-        """Record a decided round, whose applicants are in the order of their bits."""
-        persons, further = None, None
+        """Take some applicants of a round into what is recorded when it closes.
+
+        They are in the order of their bits. A strategy or a model may fail, so nothing is recorded.
+        """
+        further = None
         if batch.persons is not None:
-            persons, further = first_applications(batch.persons, self.per_person)
+            further = further_applications(batch.persons, self.per_person)
         barred, by_lender = batch.barred, batch.incumbent
         if further is not None:  # on no ladder do further applications of a person count
             barred = further if barred is None else barred | further
             by_lender = None if by_lender is None else by_lender & ~further
         part = np.zeros(len(batch), np.intp)
         prepared = []
-        # A strategy or a model may fail, so all of them are asked before anything is recorded.
         for z, (engine, one) in enumerate(zip(self._engines, opened, strict=True)):
             rows = self._rows_of(batch.group, z)
             X, group, some = batch.X[rows], batch.group[rows], decided[rows]
@@ -833,42 +860,67 @@ class CertifiedClassifier(DecidingClassifier):
                 some,
                 batch.bits[rows],
                 barred_here,
-                None if persons is None else persons[rows],
-            )
-            record = replace(
-                ready.record,
-                n_incumbent=None if some.incumbent is None else int(some.incumbent.sum()),
-                n_barred=0 if some.barred is None else int(some.barred.sum()),
-                persons=knows_persons and self._knew_persons,
+                None if batch.persons is None else batch.persons[rows],
             )
             part[rows] = z
+            prepared.append(ready)
+        accepted, none = decided.accepted, np.zeros(len(batch), np.bool_)
+        columns = {
+            "part": part,
+            "group": batch.for_fit().group,
+            "p": decided.propensity,
+            "incumbent": none if batch.incumbent is None else batch.incumbent,
+            "bits": batch.bits,
+        }
+        own = {name: values[accepted] for name, values in columns.items()}
+        closing.add(prepared, own | {"X": batch.X[accepted]})
+        new = Reference(batch.X, batch.group, batch.bits, batch.incumbent)
+        closing.newest = new.newest(closing.newest, _REFERENCE_ROWS)
+        closing.tally.add(batch, decided)
+
+    def _close(
+        self,
+        closing: _Closing,
+        opened: list[OpenRound],
+        unlike: tuple[Unlike, ...],
+        *,
+        knows_persons: bool,
+    ) -> None:
+        """Record a round whose applicants were taken in."""
+        tally, t = closing.tally, opened[0].record.round
+        prepared = []
+        for engine, one in zip(self._engines, closing.prepared, strict=True):
+            ready = engine.settle(one)
+            record = replace(ready.record, persons=knows_persons and self._knew_persons)
             prepared.append(replace(ready, record=record))
-        none = np.zeros(len(batch), np.bool_)
+        rows, rejected = closing.accepted(), np.concatenate(tally.rejected)
+        bits, X, part, group = (rows.pop(name) for name in ("bits", "X", "part", "group"))
         place = self._people.record(
-            batch.bits,
-            decided.accepted,
-            policy.round,
-            X=batch.X,
-            group=batch.for_fit().group,
+            bits,
+            np.ones(bits.size, np.bool_),
+            t,
+            X=X,
+            group=group,
             part=part,
-            columns={
-                "p": decided.propensity,
-                "incumbent": none if batch.incumbent is None else batch.incumbent,
-                "bits": batch.bits,
-            },
+            columns=rows | {"bits": bits},
             sort=False,
         )
+        self._people.record(rejected, np.zeros(rejected.size, np.bool_), t)
         self._open_policy = None
         self._rounds += [ready.record for ready in prepared]
         self._choices = [one.policy for one in opened]
         for z, choice in enumerate(self._choices):
-            played = SettledRound(decided.round, choice, len(batch))
+            played = SettledRound(t, choice, tally.n_people)
             self._policies[z] = merged_rounds([*self._policies[z], played])
         rows_by_engine = self._people.rows_by_part(place)
-        for engine, ready, (_, rows) in zip(self._engines, prepared, rows_by_engine, strict=True):
-            engine.log(ready, rows)
-        self._intake.passed(batch)
-        self._remember(Reference(batch.X, batch.group, batch.bits, batch.incumbent))
+        for engine, ready, (_, rows_of) in zip(
+            self._engines, prepared, rows_by_engine, strict=True
+        ):
+            engine.log(ready, rows_of)
+        self._intake.remember(tally.sensitive, tally.largest_id, tally.counts, unlike)
+        self._count_heads(tally.heads)
+        assert closing.newest is not None
+        self._remember(closing.newest)
         for engine in self._engines:
             engine.catch_up()  # the patience of an older round may have ended
 
@@ -1072,7 +1124,9 @@ class CertifiedClassifier(DecidingClassifier):
         """Return applicants as the policy of the last round reads them, with the model."""
         check_is_fitted(self)
         self._check_decided()
-        return scored_by(tuple(self._choices), self._intake, self, X, sensitive_features)
+        model = likelihood_of(tuple(self._choices))
+        X, group = self._intake.for_scoring(self, X, sensitive_features, model.reads_group)
+        return Scored(model, X, group, self._intake.places)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
@@ -1138,7 +1192,7 @@ class CertifiedClassifier(DecidingClassifier):
 
     def _check_decided(self) -> None:
         if not self._choices:
-            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
+            raise UndecidedError("no round has been decided yet, so no policy is deployed; decide.")
 
     def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> CertifiedClassifier:
         check_is_fitted(self)
@@ -1210,15 +1264,13 @@ class CertifiedClassifier(DecidingClassifier):
         rows, known = self._engines[z].rows, self._engines[z].learnable_rows()
         if fits_read_groups(self):
             known = known[rows["group"][known] >= 0]
-        own = rows.X[known], rows["outcome"][known], rows["group"][known]
+        own = rows.features(known), rows["outcome"][known], rows["group"][known]
         learned = self._fitted_to(self._past_of(z), own, beside=beside)
         said = [note_text(note) for note in learned[1] if note.code == "fit"]
         if said:
             warnings.warn(" ".join(said), LearningWarning, stacklevel=7)
         if self.past_reading_ is not None:
-            note = self.past_reading_.note
-            if beside:
-                note = replace(note, facts={"beside": True, **note.facts})
+            note = self.past_reading_.note(beside=beside)
             learned = learned[0], (*learned[1], note)
         return learned
 
@@ -1269,9 +1321,9 @@ class CertifiedClassifier(DecidingClassifier):
 
     def _remember(self, new: Reference) -> None:
         """Add applicants to the reference of later rankings; drop the oldest."""
-        rows, newest = self._recent, new[-_REFERENCE_ROWS:]
-        columns = {name: getattr(newest, name) for name in ("group", "bits", "incumbent")}
-        rows.append(len(newest.X), newest.X, columns)
+        rows = self._recent
+        columns = {name: getattr(new, name) for name in ("group", "bits", "incumbent")}
+        rows.append(len(new.X), new.X, columns)
         if len(rows) > _ROOM * _REFERENCE_ROWS:
             rows.remove(np.arange(len(rows) - _REFERENCE_ROWS))
 
@@ -1280,6 +1332,56 @@ class CertifiedClassifier(DecidingClassifier):
         if self.groups_ is None or len(self._engines) == 1:
             return None
         return self.groups_[z : z + 1].tolist()[0]
+
+
+@dataclass(eq=False)
+class _Closing:
+    """A round whose applicants are taken in piece by piece.
+
+    Attributes
+    ----------
+    tally
+        What is counted of them.
+    prepared
+        What each engine will log; empty before the first piece.
+    newest
+        Applicants for the reference of later rankings, those with the largest bits.
+    """
+
+    tally: RoundCounts
+    prepared: list[PreparedRound] = field(default_factory=list)
+    newest: Reference | None = None
+    _accepted: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+
+    def add(self, prepared: list[PreparedRound], accepted: dict[str, NDArray[Any]]) -> None:
+        """Add what engines log of some applicants, and columns of the accepted among them."""
+        if self.prepared:
+            pairs = zip(self.prepared, prepared, strict=True)
+            prepared = [before.join(more) for before, more in pairs]
+        self.prepared = prepared
+        self._accepted.append(accepted)
+
+    def accepted(self) -> dict[str, NDArray[Any]]:
+        """Return columns of all accepted applicants, in the order of the bits of their ids."""
+        columns = {
+            name: np.concatenate([some[name] for some in self._accepted])
+            for name in self._accepted[0]
+        }
+        order = np.argsort(columns["bits"], kind="stable")
+        return {name: values[order] for name, values in columns.items()}
+
+
+def _count_certain(batch: Batch, policy: CertifiedPolicy, decided: Decisions) -> tuple[int, float]:
+    """Return how many applicants are accepted by score, and how many were expected."""
+    certain, expected = 0, 0.0
+    for z, choice in enumerate(policy.choices):
+        rows = policy.rows_of(batch.group, z)
+        ladder, score = choice.ladder, np.asarray(decided.score[rows], np.float64)
+        share = float(ladder.grid[choice.rung])
+        # Of the reference, this share or less has such a rank.
+        certain += int(np.count_nonzero(ladder.ranking.rank(score, batch.group[rows]) <= share))
+        expected += share * rows.size
+    return certain, expected
 
 
 def _missing_message(history: History, learner: Any) -> str:

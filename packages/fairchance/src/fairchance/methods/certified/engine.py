@@ -17,7 +17,7 @@ from fairchance.core.decisions import CertifiedRound, CurvePoint, Decisions, Not
 from fairchance.core.limits import Limited
 from fairchance.core.saved import saved
 from fairchance.core.strategies import Strategy
-from fairchance.methods.algorithm1.exploration import barred_note
+from fairchance.methods.algorithm1.exploration import barred_note, count_reasons
 from fairchance.methods.certified.evidence import (
     RATIO_CAPS,
     WINDOWS,
@@ -37,7 +37,6 @@ from fairchance.methods.certified.ladder import (
 )
 from fairchance.methods.certified.pilot import (
     ENOUGH,
-    OUTER,
     BesidePilot,
     Pilot,
     RungEstimates,
@@ -65,17 +64,23 @@ from fairchance.methods.certified.rounds import (
     summed,
 )
 from fairchance.methods.certified.rules import Rules
+from fairchance.methods.certified.stage import Change, Generation, Stage
+from fairchance.methods.certified.starts import (
+    SOFTEST,
+    edge_softness,
+    largest_mass,
+    two_walks,
+    walk_starts,
+)
 from fairchance.people.likelihoods import ConstantLikelihood, Likelihood
 from fairchance.people.store import NEVER, NOT_TAKEN, PENDING, ApplicantRows
 
-__all__ = ["Change", "Engine", "Stage"]
+__all__ = ["Engine"]
 
 Floats = NDArray[np.float64]
 
 _KEPT_ROUNDS = 5  # the last rounds before a drift alarm still count after it
-_SOFTEST = 0.05  # edge in small batches, in which six applicants are many
 _ENOUGH_TO_BET = 100  # accepted applicants in the tests before estimates choose bets
-_WALKS = 0.8  # of a ladder's level for the walk from its start; the other walk gets the rest
 _FEW_PENDING = 0.05  # of a round's accepted: a ranking may learn from it without them
 _NEW_OUTCOMES = 50  # since the last freeze, before the next
 _MORE_OUTCOMES = 1.5  # times those that the stage had at the last freeze, before the next
@@ -84,109 +89,9 @@ _PRICE_OF_LEARNING = 0.03  # of what the lender's policy earns
 _ABOUT_THE_SAME = 0.01  # of a policy's worth
 _PROMISING = 0.9  # of α: the largest estimated FDR to bet on in the history
 _CAREFUL = 0.05  # p-value of a change, at one look, from which on safer policies are chosen
+_CALM = 0.5  # the same, above which such a suspicion ends: one good round is not enough
 _SUSPECT = 0.01  # the same, from which on certificates mention it
 _HELD_UP = 5  # rounds in which nothing was tested before that is worth a warning
-
-
-@saved
-@dataclass(frozen=True)
-class Change:
-    """A suspicion that applicants have changed: more bad than before among those of the same rank.
-
-    Attributes
-    ----------
-    first, last
-        The rounds that were compared with earlier ones.
-    p
-        Probability that bad outcomes are as frequent in them by chance, at one look.
-    times
-        The share of bad outcomes in them, as a multiple of the estimated FDR of their last policy.
-    alarm
-        Whether certificates have to be dropped: more than α of the outcomes are bad, or a change
-        was suspected before, and p is so small that over all looks chance does that with a
-        probability of at most ``monitor``.
-    """
-
-    first: int
-    last: int
-    p: float
-    times: float
-    alarm: bool
-
-
-@saved
-@dataclass(frozen=True)
-class Generation:
-    """The certificates whose evidence began with the same round, if certificates lapse.
-
-    Attributes
-    ----------
-    began
-        Its first round.
-    restarts
-        Number of restarts before it.
-    freezes
-        Number of freezes of the stage before it.
-    """
-
-    began: int = 1
-    restarts: int = 0
-    freezes: int = 0
-
-
-@saved
-@dataclass(eq=False)
-class Stage:
-    """The tests since certificates were last dropped: everything that a restart drops.
-
-    Attributes
-    ----------
-    restarts
-        Number of restarts so far.
-    began
-        First round of the stage.
-    reason
-        ``"correction"`` or ``"drift"``, which ended the stage before; empty for the first stage.
-    ladder_rows
-        The ladders, with the positions of our own accepted applicants.
-    lapsed
-        Number of ladders before them, whose certificates have lapsed.
-    pilot
-        The pilot; None before the first ladder is frozen.
-    widest
-        The largest share that a policy of the stage accepted for sure.
-    monitor
-        The drift monitor; None before the first certified round is tested.
-    looks, change
-        How often rounds were compared with earlier ones, and what the last comparison suspects;
-        None if chance explains them.
-    freezes
-        The rounds before which rankings were frozen, with the outcomes known then.
-    with_lender
-        Whether the lender decided on the first round too, so that δ is spent accordingly.
-    beside
-        The pilot beside the lender's own policy; None without one.
-    mirror
-        The test that the lender's own policy breaks α; None without one.
-    n_tested
-        Accepted applicants in its tests.
-    """
-
-    restarts: int = 0
-    began: int = 1
-    reason: str = ""
-    ladder_rows: list[LadderRows] = field(default_factory=list)
-    lapsed: int = 0
-    pilot: Pilot | None = None
-    widest: float = 0.0
-    monitor: DriftMonitor | None = None
-    looks: int = 0
-    change: Change | None = None
-    freezes: list[tuple[int, int]] = field(default_factory=list)
-    with_lender: bool = False
-    beside: BesidePilot | None = None
-    mirror: MirrorTest | None = None
-    n_tested: int = 0
 
 
 @saved
@@ -238,8 +143,6 @@ class Engine:
         What the past earned per applicant, if the history is evidence; else NaN.
     opened
         The round that is open; None if none is.
-    keeps_rejected
-        Whether rounds keep rejected applicants one by one, too, for a trail of the evidence.
     """
 
     rules: Rules
@@ -262,7 +165,6 @@ class Engine:
     delay: int = 0
     past_worth: float = float("nan")
     opened: OpenRound | None = None
-    keeps_rejected: bool = False
     _estimates: RungEstimates | None = None  # until something that they rest on changes
 
     def __getstate__(self) -> dict[str, Any]:
@@ -463,7 +365,7 @@ class Engine:
         if rules.shock:
             at = kinds[0].place(score, X, group).beside(reference.incumbent, None)
             for ladder in kinds:
-                ladder.mass = _largest_mass(ladder.policies(at))
+                ladder.mass = largest_mass(ladder.policies(at))
         growth = None
         if known is not None:
             growth = self._expected_growth(kinds[0], kinds[1], reference, *known)
@@ -530,9 +432,9 @@ class Engine:
                 return known.at
         return self._located(ladder, self.sample.row)
 
-    def _located(self, ladder: Ladder, rows: Any) -> Positions:
+    def _located(self, ladder: Ladder, rows: NDArray[np.integer]) -> Positions:
         """Return the positions of some rows of the store on a ladder."""
-        at = ladder.locate(self.rows.X[rows], self.rows["group"][rows])
+        at = ladder.locate(self.rows.features(rows), self.rows["group"][rows])
         return at.beside(self.rows["incumbent"][rows], None)
 
     def add_history(
@@ -568,8 +470,8 @@ class Engine:
         ranking = Ranking.freeze(likelihood, score, group, self.n_groups, within=rules.within)
         floor = Floor.freeze(rules.strategy, rules.floor, X, score, group, self.n_groups)
         # Nothing here may depend on the other half, so neither may the softness.
-        share = max(ranking.knee(1.25 * rules.alpha), _SOFTEST)
-        tau = max(rules.hardest * share, min(6 / self.largest_batch, _SOFTEST))
+        share = max(ranking.knee(1.25 * rules.alpha), SOFTEST)
+        tau = max(rules.hardest * share, min(6 / self.largest_batch, SOFTEST))
         level = rules.history_level / (1 + beside)
         accepted = np.arange(group.size) < len(train.X)
         bad = expected_bad(ranking.rank(score, group), *known)
@@ -591,7 +493,7 @@ class Engine:
             )
             at = ladder.place(score, X, group).beside(accepted, None)
             pi = ladder.policies(at)
-            mass, ladder.mass = pi.sum(axis=0), _largest_mass(pi)
+            mass, ladder.mass = pi.sum(axis=0), largest_mass(pi)
             # A rejected applicant counts as bad, as in the test.
             risk = np.where(accepted, np.mean(train.outcome != 1), 1.0) if union else bad
             fdr = np.divide(risk @ pi, mass, out=np.ones(mass.size), where=mass > 0)
@@ -857,12 +759,12 @@ class Engine:
         decided: Decisions,
         bits: NDArray[np.uint64],
         barred: NDArray[np.bool_] | None = None,
-        persons: NDArray[np.intp] | None = None,
+        persons: NDArray[np.uint64] | None = None,
     ) -> PreparedRound:
-        """Return a decided round for ``log``; nothing is changed, so an error changes nothing.
+        """Return some applicants of a decided round for ``settle``, and change nothing.
 
-        ``at`` are the positions of the applicants on the policy's ladder, with the lender's own
-        decisions.
+        ``at`` are their positions on the policy's ladder, with the lender's own decisions.
+        Applications of a person must be together.
         """
         policy, accepted, incumbent = opened.policy, decided.accepted, at.incumbent
         # Models may be slow, so each scores an applicant once.
@@ -878,35 +780,39 @@ class Engine:
             batch = LastBatch(X[some], group[some], bits[some], by_lender)
             known = [located.get(id(bet.ladder.ranking)) for bet in opened.bets]
             batch.positions = [None if all_of is None else all_of[some] for all_of in known]
-        waiting = self._waiting(opened, located, decided, barred, persons)
-        note = _unreachable(policy.ladder.floor.strategy, X, decided.score, ~decided.exploit)
+        # Z of a person is a sum, which one logarithm is taken of.
+        kept = accepted if persons is None else np.isin(persons, persons[accepted])
         record = replace(
             opened.record,
             n_people=bits.size,
             n_accepted=int(accepted.sum()),
-            n_unreachable=0 if note is None else note.facts["n_barred"],
-            notes=(*opened.record.notes, *filter(None, [note])),
+            n_incumbent=None if decided.incumbent is None else int(decided.incumbent.sum()),
+            n_barred=0 if decided.barred is None else int(decided.barred.sum()),
         )
-        return PreparedRound(waiting, record, batch, int(np.sum(decided.propensity == 1)))
+        return PreparedRound(
+            self._waiting(opened, located, decided, kept, barred, persons),
+            record,
+            bits[kept],
+            batch,
+            int(np.sum(decided.propensity == 1)),
+            0 if incumbent is None else int(incumbent.sum()),
+            _unreachable(policy.ladder.floor.strategy, X, decided.score, ~decided.exploit),
+        )
 
     def _waiting(
         self,
         opened: OpenRound,
         located: dict[int, Positions],
         decided: Decisions,
+        kept: NDArray[np.bool_],
         barred: NDArray[np.bool_] | None,
-        persons: NDArray[np.intp] | None,
+        persons: NDArray[np.uint64] | None,
     ) -> WaitingRound:
-        """Return a round with sums over those of its applicants whom no outcome concerns.
+        """Return a round with sums over those of some applicants who are not ``kept``.
 
-        ``located`` has the positions of all applicants, by the ids of rankings.
+        ``located`` has the positions of all of them, by the ids of rankings.
         """
         policy, p, accepted = opened.policy, decided.propensity, decided.accepted
-        kept = accepted
-        if self.keeps_rejected:
-            kept = np.ones(p.size, np.bool_)
-        elif persons is not None:  # Z of a person is a sum, which one logarithm is taken of
-            kept = np.isin(persons, persons[accepted])
         depend = Dependence(persons, self.rules.per_person, self.rules.shock)[~kept]
         bets = [
             summed(bet, policy, located[id(bet.ladder.ranking)], p, kept, depend)
@@ -917,17 +823,8 @@ class Engine:
         incumbent = located[id(policy.ladder.ranking)].incumbent
         mirror = None
         if incumbent is not None:
-            pi = incumbent.astype(np.float64)
-            test = MirrorTest(self.rules.noise.recorded_fdr(self.rules.alpha))
-            mirror = test.growth(
-                pi[~kept],
-                p[~kept],
-                accepted[~kept],
-                accepted[~kept],
-                ratio_bound=policy.ratio_of_incumbent(),
-                dependence=depend,
-                mass=test.mass(pi),
-            )
+            pi, rest = incumbent[~kept].astype(np.float64), (p[~kept], accepted[~kept])
+            mirror = self._mirror_growth(policy, pi, *rest, depend, np.zeros(1))
         return WaitingRound(
             decided.round,
             p.size,
@@ -942,6 +839,68 @@ class Engine:
             None if barred is None else barred[kept],
             None if persons is None else persons[kept],
         )
+
+    def _mirror_growth(
+        self,
+        policy: ChosenPolicy,
+        pi: Floats,
+        p: Floats,
+        accepted: NDArray[np.bool_],
+        dependence: Dependence,
+        mass: Floats,
+    ) -> Floats:
+        """Return what applicants who are not kept add to the test of the lender's own policy."""
+        return MirrorTest(self.rules.noise.recorded_fdr(self.rules.alpha)).growth(
+            pi,
+            p,
+            accepted,
+            accepted,
+            ratio_bound=policy.ratio_of_incumbent(),
+            dependence=dependence,
+            mass=mass,
+        )
+
+    def settle(self, prepared: PreparedRound) -> PreparedRound:
+        """Return a decided round with all of its applicants, for ``log``; nothing is changed.
+
+        A round may share a shock, whose allowance depends on how many applicants it has.
+        """
+        waiting, n = prepared.waiting.in_order(prepared.bits), prepared.record.n_people
+        policy, nobody = waiting.policy, np.zeros(0, np.bool_)
+        depend = Dependence(
+            None if waiting.persons is None else waiting.persons[:0],
+            self.rules.per_person,
+            self.rules.shock,
+        )
+        bets = []
+        for bet in waiting.bets:
+            if bet.positions is not None:
+                allowed = summed(
+                    bet, policy, bet.positions[:0], np.zeros(0), nobody, depend, n_people=n
+                )
+                bets.append(bet.join(allowed))
+            else:
+                bets.append(bet)
+        mirror, persons = waiting.mirror, waiting.persons
+        if mirror is not None:
+            share = prepared.n_by_lender / max(1, n)
+            mass = n * share + 4 * np.sqrt(n * share * (1 - share))
+            none = np.zeros(0)
+            mirror = mirror + self._mirror_growth(
+                policy, none, none, nobody, depend, np.array([mass])
+            )
+        if persons is not None:
+            persons = np.unique(persons, return_inverse=True)[1]
+        note = None
+        if prepared.why is not None:
+            note = barred_note(policy.ladder.floor.strategy, prepared.why)
+        record = replace(
+            prepared.record,
+            n_unreachable=0 if note is None else note.facts["n_barred"],
+            notes=(*prepared.record.notes, *filter(None, [note])),
+        )
+        waiting = replace(waiting, bets=bets, mirror=mirror, persons=persons)
+        return replace(prepared, waiting=waiting, record=record)
 
     def log(self, prepared: PreparedRound, rows: NDArray[np.int64]) -> None:
         """Log a round whose accepted applicants are in these rows of the store."""
@@ -960,7 +919,8 @@ class Engine:
         if policy.ladder.union and waiting.n_people:
             sure = prepared.n_certain / waiting.n_people
         stage.widest = max(stage.widest, sure)
-        self.last_batch = prepared.batch or self.last_batch
+        if prepared.batch is not None:
+            self.last_batch = prepared.batch.filled(self.last_batch)
 
     def forget(self, moved: NDArray[np.int64], bits: NDArray[np.uint64]) -> None:
         """Forget applicants that were deleted from the store.
@@ -1282,13 +1242,14 @@ class Engine:
             if i == 0 or rows.ladder is waiting.policy.ladder
         ]
         limit, n = rules.change_limit(stage.restarts, stage.looks), len(ladders) * len(WINDOWS)
+        matters = _CAREFUL if stage.change is None else _CALM
         found = [
             replace(change, p=min(1.0, n * change.p), alarm=change.alarm and n * change.p <= limit)
             for rows in ladders
-            for change in self._changes(rows, waiting, allowed, max(limit, _CAREFUL) / n)
+            for change in self._changes(rows, waiting, allowed, max(limit, matters) / n)
         ]
         change = min(found, key=lambda change: (not change.alarm, change.p), default=None)
-        stage.change = change if change is not None and change.p <= _CAREFUL else None
+        stage.change = change if change is not None and change.p <= matters else None
 
     def _changes(
         self, ladder_rows: LadderRows, waiting: WaitingRound, allowed: float, matters: float
@@ -1418,7 +1379,10 @@ class Engine:
             [estimates.worth(rows, rules.utility) for rows in self.stage.ladder_rows]
         )
         shares = np.concatenate([bet.ladder.grid for bet in bets])
-        points = []
+        # A rung that only a few explored applicants speak for can seem to earn more than anybody.
+        enough = np.concatenate([estimates.speak_for(rows) for rows in self.stage.ladder_rows])
+        enough = enough >= ENOUGH
+        points, nan = [], float("nan")
         for k, bound in enumerate((rules.alpha, *rules.other_bounds)):
             allowed = np.concatenate(
                 [bet.ladder.tests[k].certified(bet.ladder.level) for bet in bets]
@@ -1427,9 +1391,11 @@ class Engine:
             if not certified:  # rungs that look allowed, and that outcomes say something about
                 seen = np.concatenate([(bet.use[0] | bet.use[k]).any(axis=0) for bet in bets])
                 allowed = seen & (fdr <= bound)
-            if not allowed.any():
-                points.append(CurvePoint(bound, 0.0, 0.0, float("nan"), False))
+            if not (allowed & enough).any():
+                share, earned = (shares[allowed].max(), nan) if certified else (0.0, 0.0)
+                points.append(CurvePoint(bound, float(share), earned, nan, certified))
                 continue
+            allowed &= enough
             best = int(np.argmax(np.where(allowed, worth, -np.inf)))
             points.append(
                 CurvePoint(
@@ -1452,74 +1418,10 @@ class Engine:
         return following if policy.certified else nearest_certificate(self.ladders) or following
 
 
-def edge_softness(
-    ranking: Ranking,
-    number: int,
-    rules: Rules,
-    pilot: Pilot,
-    widest: float,
-    n_batch: int,
-    softness: float,
-) -> float:
-    """Return τ: a part of the share that the model expects to accept, at least six applicants."""
-    if isinstance(ranking.likelihood, ConstantLikelihood):
-        # All ranks are 1, so a rung accepts every applicant with exp(−(1 − q)/τ). This τ makes
-        # that q for the pilot's own rung.
-        return (1 - pilot.share) / -float(np.log(pilot.share))
-    if number == 0:
-        accept = np.clip(ranking.knee(1.25 * rules.alpha), pilot.share, 4 * pilot.share)
-    else:
-        accept = np.clip(ranking.knee(rules.alpha), 0.5 * widest, 6 * widest)
-    return max(softness * float(accept), min(6 / n_batch, _SOFTEST))
-
-
-def walk_starts(
-    ladder_rows: LadderRows,
-    pilot: Pilot,
-    estimates: RungEstimates | None,
-    bound: float,
-    covered: NDArray[np.bool_] | None = None,
-) -> tuple[tuple[int, float], ...]:
-    """Return the rungs from which walks at a bound start, with the share of the level each gets.
-
-    The first ladder of a stage, for which there are no ``estimates``, starts at the pilot's rung.
-    Later ladders start where evidence has grown fastest among the rungs that are ``covered``, but
-    not further out than a pilot may go, because the pilot moves to the start of a new ladder.
-    """
-    ladder = ladder_rows.ladder
-    start = ladder.nearest(pilot.share)
-    if estimates is not None:
-        growth = estimates.growth(ladder_rows, bound)
-        if covered is not None and np.any(covered & (growth > 0)):
-            # A start that nothing covers would never be tested, nor any rung beyond it.
-            growth = np.where(covered, growth, 0.0)
-        lowest = ladder.nearest(0.7 * pilot.share * min(1.0, bound / pilot.alpha))
-        if np.any(growth[lowest:] > 0):
-            start = min(lowest + int(np.argmax(growth[lowest:])), ladder.nearest(OUTER))
-        elif covered is not None and np.any(growth > 0):
-            start = int(np.argmax(growth))
-        else:
-            start = ladder.nearest(pilot.share / 2)
-    return two_walks(ladder, start)
-
-
-def two_walks(ladder: Ladder, start: int) -> tuple[tuple[int, float], ...]:
-    """Return walks from a rung and from half its share, with the share of the level each gets."""
-    half = ladder.nearest(float(ladder.grid[start]) / 2)
-    return ((start, _WALKS), (half, 1 - _WALKS)) if half < start else ((start, 1.0),)
-
-
-def _largest_mass(pi: Floats) -> Floats:
-    """Return a share of applicants that a policy accepts at most, by reference applicants."""
-    # Four standard errors: one rung in 30,000 would accept more.
-    error = pi.std(axis=0) / np.sqrt(len(pi))
-    return np.asarray(np.minimum(1.0, pi.mean(axis=0) + 4 * error))
-
-
 def _unreachable(
     strategy: Strategy, X: Any, score: NDArray[np.floating], beyond: NDArray[np.bool_]
-) -> Note | None:
-    """Return how many of those not accepted for sure are barred by limits, if any is."""
+) -> NDArray[np.int64] | None:
+    """Return how many of those not accepted for sure limits bar, by reason; None without limits."""
     if not isinstance(strategy, Limited) or not beyond.any():
         return None
-    return barred_note(strategy, strategy.barred(X[beyond], score[beyond]))
+    return count_reasons(strategy.barred(X[beyond], score[beyond]))

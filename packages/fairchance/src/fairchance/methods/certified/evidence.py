@@ -254,14 +254,15 @@ class Dependence:
     Attributes
     ----------
     persons
-        Number of each applicant's person; None if every application is another person's.
+        What tells each applicant's person from others; None if every application is another
+        person's.
     per_person
         M.
     shock
         σ.
     """
 
-    persons: NDArray[np.intp] | None = None
+    persons: NDArray[Any] | None = None
     per_person: int = 1
     shock: float = 0.0
 

@@ -454,7 +454,7 @@ class Ladder:
             return
         if others is None:
             others = self._allowance(p.size, ratio_bounds, use, dependence)
-        growth = others + self._growth(at, p, accepted, bad, ratio_bounds, use, dependence)
+        growth = others + self.growth(at, p, accepted, bad, ratio_bounds, use, dependence)
         for test, gained in zip(self.tests, growth, strict=True):
             test.wealth.add(gained)
         if np.broadcast_to(use, (len(self.tests), *ratio_bounds.shape))[0].any():
@@ -476,10 +476,10 @@ class Ladder:
         pays for the shocks that it may share.
         """
         nobody = np.zeros(p.size, np.bool_)
-        growth = self._growth(at, p, nobody, np.zeros(p.size), ratio_bounds, use, dependence)
+        growth = self.growth(at, p, nobody, np.zeros(p.size), ratio_bounds, use, dependence)
         return growth + self._allowance(n_people, ratio_bounds, use, dependence)
 
-    def _bets(
+    def bets(
         self, ratio_bounds: Floats, use: NDArray[np.bool_], dependence: Dependence | None
     ) -> Floats:
         """Return the share λ of wealth that each gambler bets, by bound, cap, bet and rung."""
@@ -497,10 +497,10 @@ class Ladder:
         dependence: Dependence | None,
     ) -> Floats:
         """Return what a round of so many applicants costs because they may share a shock."""
-        bets = self._bets(ratio_bounds, use, dependence)
+        bets = self.bets(ratio_bounds, use, dependence)
         return np.asarray(-0.5 * (bets * (n_people * self.mass) * self.shock) ** 2)
 
-    def _growth(
+    def growth(
         self,
         at: Positions,
         p: Floats,
@@ -513,7 +513,7 @@ class Ladder:
         """Return Σ log(1 + λZ) over applicants, by bound, cap, bet and rung."""
         tests, persons = self.tests, None if dependence is None else dependence.persons
         use = np.broadcast_to(use, (len(tests), *ratio_bounds.shape))
-        shares = self._bets(ratio_bounds, use, dependence)
+        shares = self.bets(ratio_bounds, use, dependence)
         growth, rungs = np.zeros_like(shares), np.flatnonzero(use.any(axis=(0, 1)))
         if rungs.size == 0:
             return growth

@@ -171,6 +171,11 @@ class RungEstimates:
         loss, gain = utility.gain_bad, utility.gain_good
         return np.asarray((loss * bad + gain * (accepted - bad)) / max(1, self.n_people))
 
+    def speak_for(self, ladder_rows: LadderRows) -> Floats:
+        """Return at least how many equal weights would say as much of every rung: (Σw)²/Σw²."""
+        squares = ladder_rows.sums(self.weights(self.settled) ** 2, self.settled)
+        return np.asarray(self.totals(ladder_rows)[0] ** 2 / np.maximum(squares, 1e-12))
+
     def mistakes(
         self, ladder_rows: LadderRows, rung: int, since: int = 0, *, beyond: bool = False
     ) -> tuple[float, float]:

@@ -14,10 +14,10 @@ from fairchance.core.saved import saved
 from fairchance.methods.certified.rounds import ChosenPolicy
 from fairchance.methods.policy import Policy, coin_bits
 from fairchance.people.intake import Batch, Reader
-from fairchance.people.likelihoods import GroupedLikelihood
-from fairchance.people.reasons import Scored
+from fairchance.people.likelihoods import GroupedLikelihood, Likelihood
+from fairchance.people.tables import InputTable
 
-__all__ = ["CertifiedPolicy"]
+__all__ = ["CertifiedPolicy", "likelihood_of"]
 
 _STATUSES = ("shadow", "pilot", "incumbent", "certified")  # the first of all groups is the round's
 
@@ -40,7 +40,7 @@ class CertifiedPolicy(Policy):
     >>> policy = clf.open_round()
     >>> one, two = (policy.decide(X[rows], ids=rows + 200) for rows in np.split(np.arange(200), 2))
     >>> clf.close_round([two, one])
-    Decisions(round 1: 200 applicants, 20 by score, 27 explored)
+    ClosedRound(round 1: 200 applicants, 20 by score, 27 explored)
     """
 
     round: int
@@ -52,6 +52,7 @@ class CertifiedPolicy(Policy):
     ramp_key: np.uint64
     versions: dict[str, str]
     expires: str | None = None
+    inputs: InputTable | None = None
 
     @property
     def status(self) -> str:  # type: ignore[override]
@@ -103,20 +104,17 @@ class CertifiedPolicy(Policy):
             applicants=batch,
         )
 
-    def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
-        """Return applicants as the policy reads them, with the model."""
-        return scored_by(self.choices, self.reader, None, X, sensitive_features)
+    @property
+    def likelihood(self) -> Likelihood:
+        """The model that gives the scores."""
+        return likelihood_of(self.choices)
 
     def rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:
         """Return the rows of the applicants whom one of the choices decides on."""
         return np.arange(group.size) if len(self.choices) == 1 else np.flatnonzero(group == z)
 
 
-def scored_by(
-    choices: tuple[ChosenPolicy, ...], reader: Reader, estimator: Any, X: Any, groups: Any
-) -> Scored:
-    """Return applicants with the model of these policies; ``estimator`` is who reads, if any."""
+def likelihood_of(choices: tuple[ChosenPolicy, ...]) -> Likelihood:
+    """Return the model of these policies."""
     parts = tuple(choice.ladder.ranking.likelihood for choice in choices)
-    likelihood = parts[0] if len(parts) == 1 else GroupedLikelihood(parts)
-    features, group = reader.for_scoring(estimator, X, groups, likelihood.reads_group)
-    return Scored(likelihood, features, group, reader.places)
+    return parts[0] if len(parts) == 1 else GroupedLikelihood(parts)

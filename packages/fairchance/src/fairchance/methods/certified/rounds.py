@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,8 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _SAMPLE = 20_000  # applicants of the last batch that choose the bets of the next round
+_FEW = 500  # applicants of the last batch, below which those before them choose, too
+_GIVEN = ("incumbent", "barred", "persons")  # columns of applicants that a round may lack
 
 
 @saved
@@ -162,6 +165,18 @@ class LadderBets:
     others: Floats | None = None
     outlook: tuple[Floats, Floats] | None = None
 
+    def join(self, other: LadderBets) -> LadderBets:
+        """Return the bets on these applicants and on others of the round."""
+        if self.positions is None or other.positions is None:
+            return self
+        assert self.others is not None
+        assert other.others is not None
+        outlook = None
+        if self.outlook is not None and other.outlook is not None:
+            outlook = self.outlook[0] + other.outlook[0], self.outlook[1] + other.outlook[1]
+        positions, others = self.positions.join(other.positions), self.others + other.others
+        return replace(self, positions=positions, others=others, outlook=outlook)
+
 
 @saved
 @dataclass(eq=False)
@@ -205,7 +220,45 @@ class WaitingRound:
     rows: NDArray[np.int64]
     incumbent: NDArray[np.bool_] | None = None
     barred: NDArray[np.bool_] | None = None
-    persons: NDArray[np.intp] | None = None
+    persons: NDArray[Any] | None = None
+
+    def join(self, other: WaitingRound) -> WaitingRound:
+        """Return the round with these applicants and others, who have no rows in the store yet."""
+
+        def joined(name: str) -> Any:
+            one, two = getattr(self, name), getattr(other, name)
+            if one is None and two is None:
+                return None
+            one = np.zeros(self.p.size, np.bool_) if one is None else one  # nobody was barred
+            two = np.zeros(other.p.size, np.bool_) if two is None else two
+            return np.append(one, two)
+
+        return replace(
+            self,
+            n_people=self.n_people + other.n_people,
+            bets=[one.join(two) for one, two in zip(self.bets, other.bets, strict=True)],
+            mirror=None
+            if self.mirror is None or other.mirror is None
+            else self.mirror + other.mirror,
+            p=joined("p"),
+            accepted=joined("accepted"),
+            ids=joined("ids"),
+            **{name: joined(name) for name in _GIVEN},
+        )
+
+    def in_order(self, bits: NDArray[np.uint64]) -> WaitingRound:
+        """Return the round with its applicants in the order of the bits of their ids."""
+        order = np.argsort(bits, kind="stable")
+        given = {name: getattr(self, name) for name in ("p", "accepted", *_GIVEN)}
+        return replace(
+            self,
+            bets=[
+                bet if bet.positions is None else replace(bet, positions=bet.positions[order])
+                for bet in self.bets
+            ],
+            ids=self.ids[np.argsort(bits[self.accepted], kind="stable")],
+            **{name: values[order] for name, values in given.items() if values is not None},
+        )
 
 
 @saved
@@ -230,22 +283,54 @@ class OpenRound:
 
 @dataclass(frozen=True, eq=False)
 class PreparedRound:
-    """A decided round before it is logged.
+    """Some applicants of a decided round, or all of them, before it is logged.
 
     Attributes
     ----------
     waiting, record
-        The round and its record.
+        The round and its record, as if these were all of its applicants.
+    bits
+        Bits of the ids of those that ``waiting`` keeps one by one.
     batch
-        Its applicants, for the next choice of bets; None if there are none.
-    n_certain
-        How many of them were accepted with probability 1.
+        Applicants for the next choice of bets; None if there are none.
+    n_certain, n_by_lender
+        How many were accepted with probability 1, and by the lender.
+    why
+        Of those not accepted for sure, how many limits bar from exploration, by reason: the first
+        number is that of the others. None without limits.
     """
 
     waiting: WaitingRound
     record: CertifiedRound
+    bits: NDArray[np.uint64]
     batch: LastBatch | None
     n_certain: int
+    n_by_lender: int
+    why: NDArray[np.int64] | None
+
+    def join(self, other: PreparedRound) -> PreparedRound:
+        """Return these applicants together with others of the round."""
+        one, two = self.record, other.record
+        return PreparedRound(
+            self.waiting.join(other.waiting),
+            replace(
+                one,
+                n_people=one.n_people + two.n_people,
+                n_accepted=one.n_accepted + two.n_accepted,
+                n_incumbent=_sum(one.n_incumbent, two.n_incumbent),
+                n_barred=one.n_barred + two.n_barred,
+            ),
+            np.append(self.bits, other.bits),
+            self.batch if other.batch is None else other.batch.join(self.batch),
+            self.n_certain + other.n_certain,
+            self.n_by_lender + other.n_by_lender,
+            _sum(self.why, other.why),
+        )
+
+
+def _sum(one: Any, two: Any) -> Any:
+    """Return the sum of what is there."""
+    return two if one is None else one if two is None else one + two
 
 
 @saved
@@ -282,13 +367,48 @@ class LastBatch:
     incumbent: NDArray[np.bool_] | None
     positions: list[Positions | None] = field(default_factory=list)
 
-    def __getitem__(self, some: NDArray[np.bool_]) -> LastBatch:
+    def __getitem__(self, some: NDArray[Any] | slice) -> LastBatch:
         return LastBatch(
             self.X[some],
             self.group[some],
             self.bits[some],
             None if self.incumbent is None else self.incumbent[some],
             [None if at is None else at[some] for at in self.positions],
+        )
+
+    def join(self, other: LastBatch | None) -> LastBatch:
+        """Return a sample of these applicants and others of their round."""
+        if other is None:
+            return self
+        together = self._with(other)
+        some = sampled(together.bits)
+        return together[some[np.argsort(together.bits[some], kind="stable")]]
+
+    def filled(self, before: LastBatch | None) -> LastBatch:
+        """Return these applicants and, if they are few, the newest of those before them.
+
+        A round of a few applicants, perhaps all of them accepted by the lender, says little about
+        the next one.
+        """
+        lacking = _FEW - self.bits.size
+        if before is None or lacking <= 0 or (self.incumbent is None) != (before.incumbent is None):
+            return self
+        return before[-lacking:]._with(self)
+
+    def _with(self, other: LastBatch) -> LastBatch:
+        """Return these applicants, then others; positions are known if they are of both."""
+        positions = [
+            None if one is None or two is None else one.join(two)
+            for one, two in zip_longest(self.positions, other.positions)
+        ]
+        return LastBatch(
+            np.concatenate([self.X, other.X]),
+            np.append(self.group, other.group),
+            np.append(self.bits, other.bits),
+            None
+            if self.incumbent is None or other.incumbent is None
+            else np.append(self.incumbent, other.incumbent),
+            positions,
         )
 
     def locate(self, ladders: list[Ladder], some: list[Ladder]) -> dict[Ladder, Positions]:
@@ -327,6 +447,19 @@ class Reference:
         incumbent = None if self.incumbent is None else self.incumbent[rows]
         return Reference(self.X[rows], self.group[rows], self.bits[rows], incumbent)
 
+    def newest(self, before: Reference | None, most: int) -> Reference:
+        """Return those with the largest bits of these applicants and others, in their order."""
+        if before is None:
+            return self[-most:]
+        bits = np.append(before.bits, self.bits)
+        incumbent = None
+        if before.incumbent is not None and self.incumbent is not None:
+            incumbent = np.append(before.incumbent, self.incumbent)
+        together = Reference(
+            np.concatenate([before.X, self.X]), np.append(before.group, self.group), bits, incumbent
+        )
+        return together[np.argsort(bits, kind="stable")[-most:]]
+
     def as_batch(self) -> LastBatch:
         """Return a sample as the batch before the first round."""
         some = sampled(self.bits)
@@ -341,12 +474,14 @@ def summed(
     p: Floats,
     kept: NDArray[np.bool_],
     dependence: Dependence,
+    n_people: int = 0,
 ) -> LadderBets:
     """Return bets with the positions of those that are kept, and what the others add.
 
-    ``at`` and ``p`` are of all applicants of the round, ``dependence`` of the others.
+    ``at`` and ``p`` are of some applicants of the round, ``dependence`` of the others among them.
+    With ``n_people`` it is a round of so many, with the allowance for a shock that they may share.
     """
-    bounds, rest, outlook = policy.ratio_bounds(bet.ladder), (at[~kept], p[~kept], p.size), None
+    bounds, rest, outlook = policy.ratio_bounds(bet.ladder), (at[~kept], p[~kept], n_people), None
     others = bet.ladder.growth_of_rejected(
         *rest, ratio_bounds=bounds, use=bet.use, dependence=dependence
     )
