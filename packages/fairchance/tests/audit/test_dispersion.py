@@ -145,3 +145,11 @@ def test_policies_that_outcomes_choose_give_no_more_lights(sigma, shock):
 @pytest.mark.long
 def test_a_program_with_shocks_has_a_light_within_two_years():
     assert sum(program_of(seed, 0.03, 0.0)[-1] for seed in range(20)) >= 15
+
+
+def test_a_policy_without_outcomes_is_left_out():
+    """Warnings are errors here: a share of nothing would be one."""
+    alike = [52, 47, 50, 49], [500] * 4, ["a"] * 4
+    more = [*alike[0], 0], [*alike[1], 0], [*alike[2], "b"]
+    assert dispersion(*more) == dispersion(*alike)
+    assert dispersion([0], [0], ["b"]) is None

@@ -209,10 +209,10 @@ class ProgramMachine(RuleBasedStateMachine):
         if r < 1 and not options:
             before = self.program.checkpoint()
             with pytest.raises(PausedError if self.paused else InputError):
-                self.program.decide(X, ids=ids)
+                self.program.decide(X, ids=ids, batch="without")
             assert self.program.checkpoint() == before
             return
-        decided = self.program.decide(X, ids=ids, **options)
+        decided = self.program.decide(X, ids=ids, **options, batch=f"from {ids[0]}")
         assert decided.ids.tolist() == ids.tolist()
         assert decided.ramp == r
         if r == 0:
@@ -394,7 +394,8 @@ class ProgramMachine(RuleBasedStateMachine):
         said = self.opened
         given = self.takes_lender and (said is None or said["incumbent"])
         options = by_lender(X) if given else {}
-        program.decide(X, ids=np.arange(10**6, 10**6 + N_BATCH), **options)
+        named = {} if program.summary().open_round else {"batch": "next"}
+        program.decide(X, ids=np.arange(10**6, 10**6 + N_BATCH), **options, **named)
         result = verify(program.ledger)
         program.ledger.engine.dispose()
         assert result.ok, result.problem

@@ -421,3 +421,12 @@ def test_a_long_configuration_is_refused(tmp_path):
     (tmp_path / "p.toml").write_text("# " + "x" * 2**20)
     with pytest.raises(InputError, match="more than 1,048,576 bytes"):
         read_config(tmp_path / "p.toml")
+
+
+def test_alerts_are_kept_with_the_program_and_an_address_is_checked(read):
+    alerts = {"url": "https://example.org/alerts", "secret_variable": "LENDER_SECRET"}
+    lines = "\n".join(f'{name} = "{value}"' for name, value in alerts.items())
+    assert read(rest=f"[alerts]\n{lines}").about(("x",))["alerts"] == alerts
+    assert "alerts" not in read().about(("x",))
+    for url in ("example.org", "ftp://example.org", "https://", "https://a b"):
+        refuses("[alerts] url", read, rest=f'[alerts]\nurl = "{url}"')

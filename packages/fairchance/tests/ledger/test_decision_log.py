@@ -125,6 +125,27 @@ def test_outcomes_belong_to_the_decisions_of_the_program(url):
     assert first.pending.sum() == decided.accepted.sum() - 6
 
 
+@pytest.mark.parametrize("make", [lambda: algorithm_1(exploration="coins"), certified])
+def test_decisions_imported_too_late_are_in_the_log(place, make):
+    program, _, (batch, *_) = started(place, make(), n_batch=80)
+    ids, people = np.arange(80) + 10_000, batch.people
+    made = program.open_round(80).decide(people.X, sensitive_features=people.group, ids=ids)
+    for rows in (slice(30), slice(30, 50), slice(50, 80)):
+        given = {"sensitive_features": people.group[rows], "ids": ids[rows]}
+        if rows.start is None:
+            program.decide(people.X[rows], **given)
+            continue
+        given |= {"accepted": made.accepted[rows], "round": 1, "at": "2031", "where": "branch 7"}
+        program.import_decisions(people.X[rows], **given)
+        if rows.stop == 50:
+            program.close_round()
+    log = program.decision_log()
+    for name in ("accepted", "score", "propensity", "exploit"):
+        assert np.array_equal(getattr(log, name), getattr(made, name)), name
+    assert set(log.ranking) == {log.ranking[0]}
+    assert not log.drawn.any()
+
+
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_an_exported_table_gives_the_same_log(place, tmp_path, kind):
     program, _, gone = eventful(place)

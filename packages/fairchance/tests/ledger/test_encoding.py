@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,9 @@ import pyarrow as pa
 import pytest
 
 from fairchance.errors import InputError
-from fairchance.ledger.encoding import FeatureColumns
+from fairchance.people.columns import TableColumns
+from fairchance.people.features import FeatureColumns
+from fairchance.people.plain import plain_types
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
@@ -30,6 +33,35 @@ def test_text_mixed_with_numbers_is_refused():
     strange = pd.DataFrame({"t": ["a", None, pd.NA, 7]}, dtype=object)
     with pytest.raises(InputError, match=r"'t' \(7\)"):
         FeatureColumns.of(X).encode(strange)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda table: table,
+        lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
+        pl.from_arrow,
+        plain_types,
+        lambda table: plain_types(pa.table({"x": table["x"].dictionary_encode()})),
+    ],
+)
+def test_decimals_are_the_numbers_that_are_written(frame):
+    amounts = [Decimal(cents) / 100 for cents in range(1000)] + [None]
+    X = frame(pa.table({"x": pa.array(amounts, pa.decimal128(9, 2))}))
+    kept = FeatureColumns.of(X).encode(X)
+    expected = [float(str(amount)) for amount in amounts[:-1]] + [np.nan]
+    np.testing.assert_array_equal(np.frombuffer(b"".join(kept.numbers)), expected)
+    np.testing.assert_array_equal(TableColumns.of(X).codes(X)[:, 0], expected)
+
+
+def test_the_same_values_have_the_same_bytes():
+    times = pd.to_datetime("1990-01-01") + pd.to_timedelta(np.arange(2000) * 86_461, "s")
+    frame = pd.DataFrame({"time": times, "x": np.r_[np.nan, np.arange(1999.0)]})
+    tables = [frame, pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False)]
+    tables.append(frame.assign(x=frame["x"].mask(frame["x"].isna(), -np.nan)))
+    columns = FeatureColumns.of(frame)
+    first, *others = (columns.encode(table).numbers for table in tables)
+    assert others == [first] * 3
 
 
 DAYS = [date(1970, 1, 2), None, date(1969, 12, 30)]

@@ -14,14 +14,16 @@ from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
 from cli.calls import call
-from fairchance.audit.rates import WHOLE, anytime_interval, group_errors
+from fairchance.audit.draws import Tally
+from fairchance.audit.rates import WHOLE, anytime_interval, group_errors, judge, last_above
 from fairchance.core.decisions import Note
 from fairchance.core.metrics import exact_interval
 from fairchance.ledger import health
 from fairchance.ledger.control import Control
 from fairchance.ledger.health import TINY, Check, check_health, find_check, worst_light
 from fairchance.ledger.outcomes import UnlikeExpected
-from fairchance.ledger.summary import Change, GroupSummary, NextTested, Outcomes, Promise
+from fairchance.ledger.summary import GroupSummary, NextTested, Outcomes, Promise, RecordedChange
+from fairchance.pages.program import first_screen
 from fairchance.people.likeness import Unlike
 from fairchance.words.checks import WORDS, check_text, check_words, mistakes_so_far, verdict
 from fairchance.words.rounds import about_certificate, needed, note_text, sentence
@@ -94,6 +96,8 @@ def plain(tmp_path_factory):
         n_people=1000,
         n_exploited=90,
         n_explored=10,
+        explored=Outcomes(8, 2, 0, 0),
+        variance=0.0,
         age=10.0,
     )
     return replace(
@@ -116,7 +120,8 @@ def pilot(tmp_path_factory):
     program.decide(one.people.X, sensitive_features=one.people.group)
     summary = program.summary(groups=False)
     known = Outcomes(90, 10, 0, 0)
-    rounds = (replace(summary.rounds[0], outcomes=known, n_explored=1, n_hardly=0),)
+    one = replace(summary.rounds[0], outcomes=known, n_explored=1, n_hardly=0)
+    rounds = (replace(one, variance=0.0),)
     return replace(summary, rounds=rounds, outcomes=known, explored=known)
 
 
@@ -179,7 +184,7 @@ def test_everything_green_is_the_only_way_to_need_no_attention(plain):
         assert worst_light(check_health(other)) == "amber"
 
 
-def test_a_program_is_asked_nine_questions(plain, pilot):
+def test_a_program_is_asked_thirteen_questions(plain, pilot):
     asked = set()
     some = replace(plain.rounds[0], certified=True)
     for summary in (
@@ -187,11 +192,13 @@ def test_a_program_is_asked_nine_questions(plain, pilot):
         replace(pilot, rounds=(replace(pilot.rounds[0], certified=True), some)),
         replace(plain, unlike_outcomes={3: {"bad": 9, "of": 9, "expected": 0.1, "stops": True}}),
         replace(plain, control=Control(paused=True)),
+        replace(drawn(plain, 100.0, outcomes=Outcomes(89, 10, 1, 0)), lost=Tally(0, 0.1, 0.09)),
     ):
         asked |= {check.question for check in check_health(summary, 5.0)}
     late = replace(plain.rounds[0], outcomes=Outcomes(1, 1, 0, 5))
     asked |= {check.question for check in check_health(replace(plain, rounds=(late,)), 5.0)}
-    assert len(asked) == 9
+    asked |= {check.question for check in check_health(months(pilot, [40] * 8 + [200]))}
+    assert len(asked) == 13
 
 
 @pytest.mark.parametrize(
@@ -274,6 +281,24 @@ def test_groups_are_unequal_only_if_the_interval_excludes_equality(plain):
     assert (small.finding, small.light) == ("acceptance_open", "amber")
     assert small.high > 1.0
     assert (large.finding, large.light) == ("acceptance_unequal", "green")  # four fifths are met
+
+
+@pytest.mark.parametrize(
+    ("women", "men", "value"),
+    [
+        ((500, 50, 15), (500, 250, 40), "accepted unequally"),  # which is red
+        ((500, 200, 40), (500, 210, 20), "sex women above α"),
+        ((500, 170, 20), (500, 240, 20), "acceptance differs"),
+        ((500, 9, 5), (500, 10, 2), "none above α"),
+    ],
+)
+def test_the_card_of_groups_says_the_worst(plain, women, men, value):
+    groups = group("women", *women), group("men", *men)
+    summary = replace(plain, groups=groups)
+    page = first_screen(summary, check_health(summary), 180.0)
+    (card,) = (card for card in page.cards if card.title == "Groups")
+    assert card.value == value
+    assert ("Bad" in card.text) is (women[1] >= 20)
 
 
 def test_groups_are_not_compared_with_applicants_who_stated_none(plain):
@@ -371,12 +396,13 @@ def test_what_the_last_round_promises(plain, pilot):
     (row,) = pilot.rounds
     (record,) = row.records
 
-    def asked(*statuses, changes=()):
+    def asked(*statuses, changes=(), before=0):
         rounds = tuple(
             replace(
                 row,
                 round=t,
                 entry=10 * t,
+                opened=10 * t - before,
                 certified=status == "certified",
                 status=status,
                 records=(replace(record, status=status, round=t),),
@@ -399,10 +425,14 @@ def test_what_the_last_round_promises(plain, pilot):
     finding, light, facts = asked("pilot", "certified", "certified")
     assert (finding, light, facts["since"], facts["n_certified"]) == ("certified", "green", 2, 2)
     says = {"what": "dropped", "round": 2, "why": "correction"}
-    gone = Change("certificate", 25, "2031-01-01T00:00:00+00:00", "me", 0, says)
+    gone = RecordedChange("certificate", 25, "2031-01-01T00:00:00+00:00", "me", 0, says)
     finding, light, facts = asked("pilot", "certified", changes=(gone,))
     assert (finding, light, facts["dropped"]["entry"]) == ("dropped", "amber", 25)
-    assert asked("pilot", "certified", "certified", changes=(gone,))[0] == "certified"
+    assert facts["needs"] == []  # the round's were about the evidence that was dropped
+    three = ("pilot", "certified", "certified")
+    assert asked(*three, changes=(gone,))[0] == "certified"
+    # The policy of the last round was fixed before the drop, which closed the round.
+    assert asked(*three, changes=(gone,), before=8)[0] == "dropped"
 
 
 GIVEN_UP = {"alpha": 0.15, "confidence": 0.9, "proved": True, "low": 0.15, "high": 0.4}
@@ -416,7 +446,6 @@ def shadowed(summary):
 @pytest.mark.parametrize(
     ("code", "light", "facts"),
     [
-        ("incumbent_rejected", "red", {"alpha": 0.15, "estimated_fdr": 0.22}),
         ("incumbent_stays", None, {"earned": 31.5, "best": 28.2}),
         ("handover_waits", "amber", {"earned": 28.2, "best": 31.5}),
         ("patience_short", "amber", {"patience": 6, "delay": 9}),
@@ -438,6 +467,41 @@ def test_notes_about_the_lenders_own_policy_make_lights(pilot, code, light, fact
         assert (check.finding, check.light, check.facts) == (code, light, facts)
         assert check_words(check).finding == said
         assert check_words(check).to_do
+
+
+@pytest.mark.parametrize(
+    ("control", "kind", "light", "means", "advice"),
+    [
+        (Control(0.2), "own", "red", "decides on 20 %", "rely less on it"),
+        (Control(0.0), "own", "red", "lender decides on all", "rely less on it"),
+        (Control(1.0, paused=True), "own", "red", "paused", "resume"),
+        (Control(1.0), "union", "red", "accepts all whom it accepts", "find out why"),
+        (Control(1.0), "own", "amber", "on nobody now", "do not go back to it"),
+    ],
+)
+def test_a_process_that_breaks_the_bound_is_red_while_it_decides(
+    pilot, control, kind, light, means, advice
+):
+    (row,) = pilot.rounds
+    note = Note("incumbent_rejected", {"alpha": 0.15, "estimated_fdr": 0.22})
+    record = replace(row.records[0], notes=(note,), kind=kind, n_incumbent=9)
+    summary = replace(pilot, rounds=(replace(row, records=(record,)),), control=control)
+    checks = check_health(summary, 180)
+    check = find_check(checks, "process")
+    words = check_words(check)
+    assert check.light == light
+    assert words.finding == note_text(note)
+    assert "the lender's own process" in words.finding
+    assert means in words.meaning
+    assert words.to_do.startswith(advice)
+    page = first_screen(summary, checks, 180)
+    cards = {card.title: card for card in page.cards}
+    assert (cards["Today's process"].light, cards["Today's process"].text) == (
+        light,
+        check_text(check),
+    )
+    assert cards["Ramp"].light == ("amber" if control.paused else "")
+    assert ("paused" in cards["Ramp"].value) is ("paused" in page.verdict) is control.paused
 
 
 def test_a_pause_is_shown(plain):
@@ -642,6 +706,55 @@ def months(summary, bad, known=400, **record):
     return replace(summary, rounds=rounds)
 
 
+@pytest.mark.parametrize(
+    ("last", "light", "finding", "named"),
+    [
+        ([Outcomes(280, 120, 0, 0)] * 2, "red", "mistakes_broken", (9, 10)),
+        ([Outcomes(280, 120, 0, 390)] * 2, "amber", "mistakes_contested", (9, 10)),
+        ([Outcomes(74, 26, 0, 0)] * 2, "amber", "mistakes_above", (9, 10)),
+        ([Outcomes(0, 5, 0, 0)], "amber", "mistakes_above", (9, 9)),
+        ([Outcomes(280, 120, 0, 0), Outcomes(0, 9, 0, 391)], "red", "mistakes_broken", (9, 9)),
+        ([Outcomes(0, 9, 0, 391)], None, None, None),  # bad ones may be known early
+        ([Outcomes(330, 70, 0, 0)], None, None, None),
+    ],
+)
+def test_all_rounds_together_do_not_hide_the_last_ones(pilot, last, light, finding, named):
+    (row,) = months(pilot, [0]).rounds
+    counts = [Outcomes(360, 40, 0, 0)] * 8 + last
+    rounds = [replace(row, round=t, outcomes=one) for t, one in enumerate(counts, start=1)]
+    outcomes, promise = Outcomes.sum(counts), replace(pilot.promise, alpha=0.15)
+    program = replace(pilot, rounds=tuple(rounds), outcomes=outcomes, promise=promise)
+    checks = check_health(program)
+    assert find_check(checks, "mistakes").light == "green"
+    check = find_check(checks, "last rounds")
+    assert (check is None) == (light is None)
+    if check is not None:
+        assert (check.light, check.finding) == (light, finding)
+        assert (check.facts["first"], check.facts["last"]) == named
+        card = next(one for one in first_screen(program, checks, 180.0).cards)
+        assert card.light == light
+        assert check_text(check) in card.text
+
+
+def test_last_rounds_are_hardly_ever_above_by_chance():
+    """α is met exactly in 36 rounds, and outcomes come within three rounds."""
+    rng, seen = np.random.default_rng(3), np.zeros(2, int)
+    for _ in range(150):
+        bad, delay = rng.random((36, 80)) < 0.15, rng.integers(0, 4, (36, 80))
+        red, naive = False, False
+        for t in range(36):
+            known = np.arange(t + 1)[:, None] + delay[: t + 1] <= t
+            n = known.sum(axis=1)
+            rows = np.column_stack([(bad[: t + 1] & known).sum(axis=1), n, 80 - n])
+            found = last_above(rows.tolist(), 0.15)
+            red |= found is not None and judge(found[1], 0.15) == "broken"
+            counts = rows[::-1, :2].cumsum(axis=0)[3:9].tolist()
+            naive |= any(exact_at_each_look(k, of, 0.05)[0] > 0.15 for k, of in counts)
+        seen += red, naive
+    assert binomtest(int(seen[0]), 150, 0.05, "greater").pvalue > SURE
+    assert binomtest(int(seen[1]), 150, 0.05, "greater").pvalue < SURE
+
+
 STEADY, SHOCKED = (41, 38, 40, 44, 36, 39), (20, 62, 41, 70, 15, 38)
 
 
@@ -695,3 +808,43 @@ def test_only_complete_rounds_of_one_policy_are_compared(pilot):
 def test_rounds_of_algorithm_1_have_policies_of_their_own(plain):
     rounds = tuple(replace(plain.rounds[0], round=t) for t in range(1, 7))
     assert independence(replace(plain, rounds=rounds)) is None
+
+
+def drawn(plain, expected, **changed):
+    row = replace(plain.rounds[0], expected=expected, variance=90.0, **changed)
+    return replace(plain, rounds=(row,))
+
+
+@pytest.mark.parametrize(("expected", "light"), [(100.0, "green"), (85.0, "green"), (30.0, "red")])
+def test_acceptances_are_compared_with_their_chances(plain, expected, light):
+    check = find_check(check_health(drawn(plain, expected)), "draws")
+    assert (check.light, check.facts["accepted"]) == (light, 100)
+    assert check.value == 100 / expected
+
+
+def lent(tmp_path, drop):
+    """Return a summary, and what it should count; a caller drops some of the accepted."""
+    program, _, batches = started(f"sqlite:///{tmp_path}/x.db", certified(floor=0.05), n_batch=400)
+    rng, dropped = np.random.default_rng(1), [0, 0]
+    for one in batches[:4]:
+        decided = program.decide(one.people.X, sensitive_features=one.people.group)
+        explored = decided.accepted & ~decided.exploit
+        gone = decided.accepted & (rng.random(len(decided)) < np.where(explored, drop, 0.1))
+        dropped[0] += (gone & explored).sum()
+        dropped[1] += (gone & ~explored).sum()
+        kept = decided.accepted & ~gone
+        program.override(decided.ids[gone][:1], False, "a veto")
+        program.withdraw(decided.ids[gone][1:9])
+        program.withdraw(decided.ids[gone][9:])
+        program.observe(decided.ids[kept], one.outcome[kept])
+    return program.summary(), dropped
+
+
+@pytest.mark.parametrize(("drop", "light"), [(0.1, "green"), (0.6, "red")])
+def test_a_caller_who_drops_explored_applicants_is_found(tmp_path, drop, light):
+    summary, dropped = lent(tmp_path, drop)
+    check = find_check(check_health(summary), "take-up")
+    assert check.light == light
+    assert [check.facts["explored_lost"], check.facts["others_lost"]] == dropped
+    assert summary.lost.count == dropped[0]
+    assert find_check(check_health(summary), "draws").light == "green"

@@ -120,9 +120,26 @@ def test_in_shadow_the_difference_is_zero_for_certain(tmp_path, ramps):
     money, (first, second) = summary.money, summary.money.periods
     assert (first.added, first.today) == (0, first.program)
     assert math.isnan(first.low)
-    assert surely(summary) == ("by score" if any(ramps) else "by the lender")
+    how = "by score or lender" if any(ramps) else "by the lender"
+    assert surely(summary.records) == how
     for end in ("added", "low", "high"):
         np.testing.assert_equal(getattr(money.whole, end), getattr(second, end))
+
+
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_a_round_without_applicants_adds_nothing(tmp_path, n_before):
+    url = f"sqlite:///{tmp_path}/x.db"
+    classifier = fc.CertifiedClassifier(utility=fc.Revenue(200, 300), random_state=3)
+    program, _, batches = started(url, classifier, n_rounds=1, about={"ramp": 0.6})
+    for batch in batches[:n_before]:
+        options = {"sensitive_features": batch.people.group, "incumbent": batch.people.X[:, 0] > 0}
+        one = program.decide(batch.people.X, **options)
+        yes = one.accepted
+        program.observe(one.ids[yes], batch.outcome[yes], unlike_expected=True)
+    before = program.summary().money
+    program.open_round(incumbent=True)
+    program.close_round()
+    assert program.summary().money == before
 
 
 def test_without_decisions_of_the_lender_the_history_is_compared_with(tmp_path):
@@ -169,7 +186,7 @@ def test_a_history_without_rejections_says_nothing_per_applicant(tmp_path, rng):
 )
 def test_months_are_of_names_or_of_times(batches, times, expected):
     rounds = [
-        SimpleNamespace(batch=batch, at=f"{at}-05T00:00:00+00:00", round=t)
+        SimpleNamespace(batch=batch, began=f"{at}-05T00:00:00+00:00", round=t)
         for t, (batch, at) in enumerate(zip(batches, times, strict=True), start=1)
     ]
     axis, found = periods_of(rounds)

@@ -192,12 +192,24 @@ def test_a_changed_row_of_an_open_round_is_found(ledger, values, found):
     assert found in damaged(ledger, change)
 
 
-@pytest.mark.parametrize("values", [{"closed": None}, {"opened": 1}, {"round": 9}])
+@pytest.mark.parametrize(
+    "values", [{"closed": None}, {"opened": 1}, {"round": 9}, {"reserved": 99}]
+)
 def test_a_changed_row_of_rounds_is_found(ledger, values):
-    begin(ledger)
+    add(ledger, begin(ledger), 4)
     close(ledger)
+    with ledger.reading("p") as reader:
+        assert reader.uncovered() is None
     found = damaged(ledger, sa.update(schema.rounds).values(values))
     assert "in table rounds differs from its entries" in found
+
+
+def test_an_added_row_of_rounds_is_found(ledger):
+    begin(ledger)
+    last = close(ledger).number
+    row = {"program": 1, "round": 19, "opened": last, "reserved": 0}
+    found = damaged(ledger, sa.insert(schema.rounds).values(row))
+    assert found == "round 19 in table rounds differs from its entries"
 
 
 def test_threads_of_a_process_share_a_ledger(ledger):

@@ -14,8 +14,6 @@ from sklearn.linear_model import LogisticRegression
 
 import fairchance as fc
 from cli.calls import call
-from fairchance.cli.pages.page import PageTable
-from fairchance.cli.pages.program import program_page
 from fairchance.errors import InputError, LearningWarning
 from fairchance.ledger.base import Facts, to_json
 from fairchance.ledger.health import check_health, find_check
@@ -25,6 +23,8 @@ from fairchance.ledger.replay import Allowed
 from fairchance.ledger.sql import Writer
 from fairchance.ledger.summary import read_details
 from fairchance.ledger.verification.walk import verify
+from fairchance.pages.page import PageTable
+from fairchance.pages.program import program_page
 from fairchance.plot.rows import WITHDRAWN, read_run
 from fairchance.words.checks import promise_word
 from fairchance.words.rounds import assumed, sentence

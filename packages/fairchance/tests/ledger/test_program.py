@@ -474,6 +474,21 @@ def test_parts_of_outcomes_are_recorded_together_or_not_at_all(url):
     assert program.standing(accepted[:4]).states == ["good", "bad", "withdrawn", None]
 
 
+def test_a_request_that_changed_nothing_can_be_repeated_after_a_correction(url):
+    program, _, (one, *_) = started(url, algorithm_1())
+    decided = program.decide(one.people.X, sensitive_features=one.people.group)
+    first, second = decided.ids[decided.accepted].astype(str)[:2]
+    for request, state in (("n1", "good"), ("n2", "good"), ("n3", "bad")):
+        program.observe_parts([([first], [state])], request=request)
+    after = program.checkpoint()
+    for request, state in (("n1", "good"), ("n2", "good"), ("n3", "bad")):
+        assert program.observe_parts([([first], [state])], request=request) == []
+    for ids, state in (([first], "withdrawn"), ([first, second], "good")):
+        with pytest.raises(InputError, match="'n2'"):
+            program.observe_parts([(ids, [state] * len(ids))], request="n2")
+    assert program.checkpoint() == after
+
+
 def test_a_request_is_compared_without_the_names_of_the_erased(url):
     program, _, (one, two, *_) = started(url, algorithm_1(learner=LogisticRegression()))
     people = one.people

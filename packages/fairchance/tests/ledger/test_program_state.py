@@ -9,13 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import fairchance as fc
+from fairchance.core.sizes import unzipped
 from fairchance.errors import InputError, LearningWarning, LedgerError
 from fairchance.learners.watch import watching_fits
 from fairchance.ledger.program import Program
 from fairchance.ledger.sql import SqlLedger
 from fairchance.ledger.verification.walk import verify
+from fairchance.methods.storage import dumps
 from ledger.lived_programs import entries, lived
 from ledger_worlds import algorithm_1, certified, same, started
 
@@ -200,6 +205,54 @@ def test_a_state_is_stored_before_much_has_to_be_replayed(url, monkeypatch):
     assert len(entries(program, "snapshot")) == before + 2
 
 
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        algorithm_1(group_as_feature=True),
+        algorithm_1(split="cross", learner=make_pipeline(StandardScaler(), LogisticRegression())),
+        algorithm_1(exploration="coins", strategy=fc.Uniform()),
+        certified(alpha=0.4, delta=0.3),
+        certified(certify="per_group", group_as_feature=True),
+    ],
+    ids=repr,
+)
+def test_a_program_reads_from_the_ledger_what_states_leave_out(place, classifier, monkeypatch):
+    """Each call is made by a program that was just opened; the twin keeps all features."""
+    monkeypatch.setattr("fairchance.ledger.replay._SECOND", 0)  # a state after each call
+    url = f"sqlite:///{place}"
+    _, twin, batches = started(url, classifier, n_batch=300)
+    trusted = ["numpy.dtype"]
+    for batch in batches:
+        decided = decide(Program.open(url, trusted=trusted), batch)
+        assert same(decided, decide(twin, batch))
+        observe(Program.open(url, trusted=trusted), batch, decided)
+        observe(twin, batch, decided)
+    program = Program.open(url, trusted=trusted)
+    program.erase(decided.ids[:90], "asked", early=True)
+    twin.forget(decided.ids[:90])
+    apart = Program.open(url, trusted=trusted).classifier
+    shown = {"sensitive_features": batch.people.group, "ids": np.arange(300) + 10**6}
+    expected = twin.decide(batch.people.X, **shown)
+    assert same(apart.decide(batch.people.X, **shown), expected)
+    assert same(Program.open(url, trusted=trusted).decide(batch.people.X, **shown), expected)
+    assert verify(url, trusted=trusted, relearn=True).ok
+
+
+def test_stored_states_hold_no_features_of_past_rounds(place):
+    url = f"sqlite:///{place}"
+    program, _, batches = started(url, algorithm_1())
+    rows = []
+    for batch in batches:
+        decided = decide(program, batch)
+        observe(program, batch, decided)
+        rows += [row.tobytes() for row in batch.people.X[decided.accepted]]
+    program.snapshot()
+    *_, (_, facts) = entries(program, "snapshot")
+    stored, complete = unzipped(facts.payload, "it"), unzipped(dumps(program.classifier), "it")
+    assert not any(row in file for file in stored.values() for row in rows)
+    assert all(any(row in file for file in complete.values()) for row in rows)
+
+
 def work_of(url, doing):
     """Return how many hundreds of steps SQLite takes while a function uses a program."""
     program = Program.open(url)
@@ -218,12 +271,17 @@ def work_of(url, doing):
     return steps[0]
 
 
+def opened(program):
+    with program.reading() as view:
+        assert view.classifier.rounds_
+
+
 def test_opening_reads_only_the_last_state(tmp_path):
     opening, reading = [], []
     for n_rounds in (5, 20):
         url = f"sqlite:///{tmp_path}/{n_rounds}.db"
         lived(url, algorithm_1(), n_rounds=n_rounds, n_batch=200, known=0.1).snapshot()
-        opening.append(work_of(url, lambda program: program.classifier))
+        opening.append(work_of(url, opened))
         reading.append(work_of(url, entries))
     assert reading[1] > 2 * reading[0]  # what reading everything takes
     assert opening[1] - opening[0] < (reading[1] - reading[0]) / 20

@@ -18,7 +18,7 @@ from fairchance.ledger.base import Facts
 from fairchance.ledger.program import Program
 from fairchance.ledger.verification.walk import verify
 from fairchance.people.reasons import (
-    Reference,
+    ReferenceApplicant,
     decode,
     first_misfit,
     reasons_for,
@@ -73,8 +73,8 @@ def test_reasons_are_stored_with_decisions(tmp_path, make):
             people = reader.facts(entry).people
             says = next(reader.entries(kind="program")).says
         past = lender_world(0, n_batch=200, n_rounds=6).history()
-        reference = Reference.of(past.people.X, past.accepted)
-        assert Reference.read(says["reference"]) == reference
+        reference = ReferenceApplicant.of(past.people.X, past.accepted)
+        assert ReferenceApplicant.read(says["reference"]) == reference
         expected = reasons_for(twin, X, yes, reference, sensitive_features=group)
         assert list(people.reasons) == list(expected)
         assert (

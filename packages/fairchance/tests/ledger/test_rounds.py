@@ -11,14 +11,24 @@ import pandas as pd
 import pytest
 
 from cli.lender_files import CERTIFIED, answer, apply, call, done, start
-from fairchance.cli.pages.program import program_page
-from fairchance.errors import InputError, LearningWarning, LedgerError, PausedError
+from fairchance.cli.files.export_tables import decision_tables
+from fairchance.errors import (
+    InputError,
+    LearningWarning,
+    LedgerError,
+    OtherContentError,
+    PausedError,
+)
+from fairchance.ledger.applicant import applicant_file, newest_decisions
+from fairchance.ledger.health import check_health
 from fairchance.ledger.program import Program
 from fairchance.ledger.rounds import RoundRules
 from fairchance.ledger.summary import read_details
 from fairchance.ledger.verification.proofs import OpenRoundTrial
 from fairchance.ledger.verification.walk import verify
 from fairchance.methods.storage import load, save
+from fairchance.pages.program import program_page, rounds_section
+from fairchance.words.applicants import file_facts
 from ledger.lived_programs import entries
 from ledger_worlds import algorithm_1, certified, started
 
@@ -100,6 +110,13 @@ def test_the_same_application_gets_the_recorded_answer(url, make, rng):
     with pytest.raises(InputError, match="ids"):
         program.decide(**sent(batch, slice(30, 40)))
     program.close_round()
+    for decide in (program.decide, program.decide_in_round):  # after a lost answer
+        again = decide(**sent(batch, slice(20)), ids=ids[:20])
+        np.testing.assert_array_equal(again.accepted, first.accepted)
+        with pytest.raises(InputError, match="another content"):
+            decide(**sent(other, slice(3)), ids=ids[:3])
+        with pytest.raises(InputError, match=r"decided on before|no round"):
+            decide(**sent(batch, slice(20, 40)), ids=ids[20:40])
     program.open_round(N)
     again = program.decide(**sent(batch, slice(20)), ids=ids[:20])  # of the round before
     assert again.round == 1
@@ -110,6 +127,27 @@ def test_the_same_application_gets_the_recorded_answer(url, make, rng):
         program.decide(**sent(batch, slice(1)), ids=np.arange(1))  # of the history
 
 
+def test_rounds_that_know_different_things_are_read_together(url, tmp_path):
+    """Only some give the lender's own decisions, and only open rounds say that none is barred."""
+    program, _, batches = started(url, certified(), n_batch=N)
+    lender = {"incumbent": batches[0].people.X[:, 0] > 0}
+    first = program.decide(**sent(batches[0]), ids=ids_of(0), **lender)
+    program.open_round(N)
+    second = program.decide(**sent(batches[1]), ids=ids_of(1))
+    no = [int(one.ids[~one.accepted][0]) for one in (first, second)]
+    assert [*program.reasons(no)] == no
+    with program.reading() as view:
+        listed, _ = newest_decisions(view, datetime.min.replace(tzinfo=UTC))
+        assert {one["round"] for one in listed} == {1, 2}
+        names = [str(ids_of(t)[0]) for t in range(2)]
+        known = view.reader.recorded(names).decisions
+        assert known.incumbent.tolist() == [bool(lender["incumbent"][0]), None]
+        assert known.barred.tolist() == [None, False]
+    done("export", url, "--groups", "--features", "-o", str(tmp_path / "all.csv"))
+    with pytest.raises(InputError, match="another content"):
+        program.decide(**sent(batches[0]), ids=np.r_[ids_of(0)[: N // 2], ids_of(1)[N // 2 :]])
+
+
 def test_rejected_applicants_get_their_reasons(url, rng):
     program, _, (batch, *_) = started(url, certified(), n_batch=N)
     program.open_round(N)
@@ -117,6 +155,59 @@ def test_rejected_applicants_get_their_reasons(url, rng):
     no = np.flatnonzero(~decided.accepted)
     told = program.reasons(decided.ids[no])
     assert [told[decided.ids[row].item()] for row in no] == [decided.reasons[row] for row in no]
+
+
+@pytest.mark.parametrize("make", [coins, certified])
+def test_an_open_round_is_compared_with_the_history(url, make, monkeypatch):
+    """Its newest applicants are, and all of them when it is closed."""
+    monkeypatch.setattr("fairchance.ledger.view._NEWEST", 2 * N)
+    program, _, batches = started(url, make(), n_batch=N)
+
+    def decide(batch, t, shift=0.0):
+        X = batch.people.X + np.array([shift, 0, 0])
+        program.decide(X, sensitive_features=batch.people.group, ids=ids_of(t))
+
+    def found(program):
+        checks = [one for one in check_health(program.summary()) if one.finding == "unlike_batch"]
+        return [
+            (one.facts["round"], {column.column for column in one.facts["unlike"]})
+            for one in checks
+        ]
+
+    program.open_round(6 * N)
+    decide(batches[0], 0)
+    assert found(program) == []
+    for t in (1, 2):
+        decide(batches[t], t, shift=2.0)
+    assert found(Program.open(url, load=False)) == found(program) == [(1, {0})]
+    assert "newest applicants of round 1" in call("status", url).stdout
+    for t in (3, 4):
+        decide(batches[t], t)
+    assert found(program) == []
+    program.close_round()
+    assert program.summary().open_round is None
+    assert program.verify(relearn=True).problem is None
+
+
+def test_names_of_other_rounds(url):
+    """A request that is recorded opens and closes no other round, and says so."""
+    program, _, (first, second, *_) = started(url, certified(), n_batch=N)
+    program.decide(**sent(first), ids=ids_of(0), batch="at once")
+    program.open_round(N, request="open")
+    with pytest.raises(InputError, match="at once; take another"):
+        program.close_round(batch="at once")
+    with pytest.raises(OtherContentError, match="other content"):
+        program.open_round(N + 1, request="open")
+    assert program.open_round(N, request="open").round == 2
+    program.decide(**sent(second), ids=ids_of(1))
+    program.close_round(batch="close")
+    for _ in range(2):
+        with pytest.raises(InputError, match="round 2, which is closed"):
+            program.open_round(N, request="open")
+        program.open_round(N, request="next")
+    shown = call("round", "close", "--request", "close", "--ledger", url).stdout.splitlines()
+    assert [line[:9] for line in shown] == ["Round 2 i", "Round 3 i"]
+    assert program.policy().round == 3
 
 
 def test_what_changes_the_policy_closes_the_round(url):
@@ -142,7 +233,8 @@ def test_what_changes_the_policy_closes_the_round(url):
 
 
 def test_an_erasure_in_the_open_round_closes_it(url):
-    program, _, (one, two, *_) = started(url, certified(), n_batch=N)
+    """Applications that still come are no rounds of their own."""
+    program, _, (one, two, three, *_) = started(url, certified(), n_batch=N)
     program.decide(**sent(one), ids=ids_of(0))
     program.open_round(N)
     program.decide(**sent(two), ids=ids_of(1))
@@ -151,8 +243,19 @@ def test_an_erasure_in_the_open_round_closes_it(url):
     program.erase(ids_of(1)[:2], "asked", early=True)
     with pytest.raises(InputError, match="no round"):
         program.policy()
+    assert program.decide(**sent(three), ids=ids_of(2), batch="whole").round == 3
+    program.open_round(N)
+    program.decide(**sent(one), ids=ids_of(3))
+    program.erase(ids_of(3)[:2], "asked", early=True)
+    for one in (slice(1), slice(1, 2)):
+        assert program.decide(**sent(three, one), ids=ids_of(4)[one]).round == 5
+    opened = [one.says for one, _ in entries(program, "round")]
+    assert [says["expected"] for says in opened] == [N, N, N]
     found = program.verify()
-    assert (found.problem, found.n_not_repeated) == (None, 4)
+    assert (found.problem, found.n_not_repeated) == (None, 6)
+    program.close_round()
+    assert program.decide(**sent(two), ids=ids_of(5)).round == 6  # by itself
+    assert program.summary().open_round is None
 
 
 def test_a_restart_of_the_tests_closes_the_round(url):
@@ -167,6 +270,48 @@ def test_a_restart_of_the_tests_closes_the_round(url):
     with pytest.warns(LearningWarning, match="again"):
         program.observe(decided.ids[wrong], 1 - batch.outcome[wrong])
     assert program.summary().open_round is None
+    assert program.verify(relearn=True).problem is None
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda program, ids: program.override(ids, False, "fraud"),
+        lambda program, ids: program.erase(ids, "asked", early=True),
+    ],
+    ids=["override", "erasure"],
+)
+def test_an_alarm_that_no_outcome_raises_closes_the_round(url, end):
+    program, _, batches = started(url, certified(alpha=0.5, delta=0.3), n_batch=400)
+    for t, batch in enumerate(batches[:3]):
+        decided = program.decide(**sent(batch))
+        outcome = batch.outcome if t < 2 else np.zeros_like(batch.outcome)
+        known = np.flatnonzero(decided.accepted)[t == 2 :]
+        program.observe(decided.ids[known], outcome[known], unlike_expected=True)
+    assert program.open_round(400).certified
+    program.decide(**sent(batches[3]), ids=np.arange(400) + 10**6)
+    end(program, decided.ids[decided.accepted][:1])
+    assert program.classifier.deployed_[0].restarts == 1
+    assert program.summary().open_round is None
+    assert program.verify(relearn=True).problem is None
+
+
+@pytest.mark.parametrize("make", [coins, lambda: certified(alpha=0.5, delta=0.3)])
+def test_a_correction_in_an_open_round_costs_nothing(url, make):
+    """At the closing it is as if the newest outcomes had been the first."""
+    program, twin, batches = started(url, make(), n_batch=400)
+    for t, batch in enumerate(batches[:3]):
+        ids = np.arange(400) + 10_000 * (t + 1)
+        program.open_round(400)
+        accepted = program.decide(**sent(batch), ids=ids).accepted
+        yes, outcome = ids[accepted], batch.outcome[accepted]
+        wrong = np.append(1 - outcome[:1], outcome[1:])
+        program.observe(yes, wrong)
+        program.observe(yes[:1], outcome[:1])
+        program.close_round()
+        twin.decide(**sent(batch), ids=ids)
+        twin.observe(yes, outcome)
+    assert repr(Program.open(url).classifier.rounds_) == repr(twin.rounds_)
     assert program.verify(relearn=True).problem is None
 
 
@@ -210,6 +355,32 @@ def test_rounds_by_time(url, clock):
     assert program.verify().problem is None
 
 
+def test_a_round_is_of_the_days_on_which_it_was_open(url, clock):
+    program, _, batches = started(url, coins(), n_batch=N)
+    program.ledger.clock = clock
+    for t, batch in enumerate(batches[:2]):
+        program.open_round()
+        program.decide(**sent(batch), ids=ids_of(t))
+        if t:
+            with program.reading() as view:
+                facts = dict(file_facts(applicant_file(view, ids_of(t)[0])))
+            assert facts["Decision"].endswith("in round 2, which is open")
+        clock.now += timedelta(days=31)
+        program.close_round()
+    summary = program.summary()
+    assert [one.period for one in summary.money.periods] == ["2031-01", "2031-02"]
+    assert [row.age for row in summary.rounds] == [31, 0]
+    with program.reading() as view:
+        (facts, later) = (dict(file_facts(applicant_file(view, ids_of(t)[0]))) for t in (0, 1))
+        at = [one for part in decision_tables(view.reader) for one in part["at"].to_pylist()]
+    assert facts["Decision"].endswith("in round 1, 1 January to 1 February 2031")
+    assert later["Decision"].endswith("in round 2, 1 February to 4 March 2031")
+    assert (facts["Kept until"], later["Kept until"]) == ("2033-03-01", "2033-04-04")
+    assert {one[:10] for one in at} == {"2031-01-01", "2031-02-01"}
+    shown = rounds_section(summary)
+    assert "the last of 1 February to 4 March 2031: " in shown.brief
+
+
 def test_rounds_by_number(url):
     about = {"rounds": {"at_most": 20}}
     program, _, (batch, *_) = started(url, certified(), n_batch=N, about=about)
@@ -235,6 +406,11 @@ def test_decisions_made_elsewhere_are_imported(url, tmp_path, rng):
     wrong[5] = ~wrong[5]
     with pytest.raises(InputError, match="1 of 60 decisions do not follow"):
         program.import_decisions(**sent(batch), accepted=wrong, round=1, ids=ids, **made)
+    with pytest.raises(InputError, match=policy.key):
+        program.import_decisions(
+            **sent(batch), accepted=elsewhere.accepted, round=1, ids=ids, policy="7f", **made
+        )
+    made["policy"] = policy.key
     for _ in range(2):  # again, after a lost answer
         found = program.import_decisions(
             **sent(batch, slice(40)),
@@ -258,7 +434,7 @@ def test_decisions_made_elsewhere_are_imported(url, tmp_path, rng):
     voided = [one.says["void"] for one, _ in entries(program, "import")]
     assert voided == [False, False, True]
     program.observe(ids[accepted], batch.outcome[accepted])
-    program.decide(**sent(later), ids=ids_of(1))
+    program.decide(**sent(later), ids=ids_of(1), batch="at once")
     found = verify(program.ledger, relearn=True)
     assert found.problem is None
     assert Program.open(url).classifier.rounds_[-1].round == 3
@@ -266,6 +442,22 @@ def test_decisions_made_elsewhere_are_imported(url, tmp_path, rng):
         program.import_decisions(
             **sent(batch, rest), accepted=[False], round=9, ids=ids[rest], **made
         )
+
+
+@pytest.mark.parametrize("make", [coins, certified])
+def test_applicants_imported_too_late_are_erased(url, make):
+    """The classifier never knew them."""
+    program, _, (batch, later, *_) = started(url, make(), n_batch=N)
+    ids = ids_of(0)
+    made = program.open_round(N).decide(**sent(batch), ids=ids).accepted
+    program.decide(**sent(batch, slice(20)), ids=ids[:20])
+    program.close_round()
+    rest = {"accepted": made[20:], "ids": ids[20:], "round": 1, "at": "2031", "where": "branch 7"}
+    program.import_decisions(**sent(batch, slice(20, None)), **rest)
+    assert program.erase(ids[[0, 20, 21]], "asked", early=True) == 3
+    assert program.erase(ids[22:], "asked", early=True) == 38
+    program.decide(**sent(later), ids=ids_of(1))
+    assert program.verify(relearn=True).problem is None
 
 
 def test_a_false_decision_in_an_open_round_is_found(tmp_path):
@@ -312,7 +504,7 @@ def test_commands_in_an_open_round(tmp_path, monkeypatch):
     imported = ("import", "made.csv", "--policy", "round.policy", "--at", "9:00", "--where", "shop")
     for _ in range(2):
         result = done(*imported, *ledger)
-        assert (result["round"], result["people"]) == (1, 20)
+        assert (result["rounds"], result["people"]) == ([1], 20)
         assert result["accepted"] == int(made.accepted.sum())
     assert done("round", "close", *ledger)["open"] is None
     assert done("status", *ledger)["rounds"][0]["n_people"] == 50

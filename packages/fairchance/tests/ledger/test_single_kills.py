@@ -7,17 +7,21 @@ import signal
 import sqlite3
 import time
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
 
+import fairchance as fc
 from crashing import FORK
 from fairchance.errors import InputError, KnownApplicationError, LedgerError, RoundClosedError
 from fairchance.ledger import inserts
 from fairchance.ledger.base import Facts
+from fairchance.ledger.program import Program
 from fairchance.ledger.sql import SqlLedger
 from ledger.batches import make_batch
 from ledger.test_contract import check_chain
+from ledger_worlds import algorithm_1, certified
 
 # Newer Pythons, and jax where another test has loaded it, warn of forks in a process with threads.
 pytestmark = [
@@ -78,26 +82,32 @@ def work(url, numbers, answered, prepare=None, hasty=False):
 class Worker:
     """A process with applicants of its own, and what it has answered."""
 
-    def __init__(self, url, first):
-        self.url, self.next, self.receipts = url, first, {}
+    def __init__(self, url, first, work=work):
+        self.url, self.next, self.receipts, self.work = url, first, {}, work
         self._process = None
 
     def start(self, n, *args):
         numbers = range(self.next, self.next + n)
         self._answers, sender = FORK.Pipe(duplex=False)
-        self._process = FORK.Process(target=work, args=(self.url, numbers, sender, *args))
+        self._process = FORK.Process(target=self.work, args=(self.url, numbers, sender, *args))
         self._process.start()
         sender.close()
+
+    def wait(self):
+        """Wait for an answer."""
+        assert self._answers.poll(600)
 
     def kill(self):
         os.kill(self._process.pid, signal.SIGKILL)
         self.collect()
+        assert self._process.exitcode == -signal.SIGKILL
 
     def collect(self):
         """Read what the process answered until it ended; the next one goes on after that."""
         with suppress(EOFError):
             while True:
                 number, receipt = self._answers.recv()
+                assert self.receipts.get(number, receipt) in (receipt, b""), "another answer"
                 self.receipts[number] = receipt
                 self.next = number + 1
         self._process.join()
@@ -135,19 +145,26 @@ def check(ledger, workers):
     return n
 
 
+def kill_at_random(workers, n_kills, seed, longest, *args):
+    """Kill processes at random moments, most of them after an answer, and start them again."""
+    rng = np.random.default_rng(seed)
+    for one in workers:
+        one.start(100_000, *args)
+    for turn in range(n_kills):
+        one = workers[rng.integers(len(workers))]
+        if turn % 3:
+            one.wait()
+        time.sleep(rng.uniform(0, longest))
+        one.kill()
+        one.start(100_000, *args)
+    time.sleep(longest)
+    for one in workers:
+        one.kill()
+
+
 def kill_processes(url, n_kills, seed, n_workers=3):
-    rng, ledger = np.random.default_rng(seed), begun(url)
-    workers = [Worker(url, 1_000_000 * at) for at in range(n_workers)]
-    for one in workers:
-        one.start(100_000)
-    for _ in range(n_kills):
-        time.sleep(rng.uniform(0, 0.15))
-        one = workers[rng.integers(n_workers)]
-        one.kill()
-        one.start(100_000)
-    time.sleep(0.2)
-    for one in workers:
-        one.kill()
+    ledger, workers = begun(url), [Worker(url, 1_000_000 * at) for at in range(n_workers)]
+    kill_at_random(workers, n_kills, seed, 0.2)
     assert sum(len(one.receipts) for one in workers) > n_kills
     return check(ledger, workers)
 
@@ -159,6 +176,72 @@ def test_killed_processes_lose_no_answer(url):
 @pytest.mark.long
 def test_processes_killed_hundreds_of_times(url):
     assert kill_processes(url, n_kills=200, seed=2) > 20
+
+
+def decide_in_program(url, numbers, answered, hasty=False):
+    """Decide applicants one by one, in rounds that this program opens and closes when due.
+
+    The last applicant of a process that was killed is sent again, and some outcomes are recorded.
+    """
+    program, rng = Program.open(url, load=False), np.random.default_rng(numbers.start)
+    for number in range(max(numbers.start - 1, numbers.start // 10**6 * 10**6), numbers.stop):
+        X = np.random.default_rng(number).normal(size=(1, 2))
+        if hasty and number >= numbers.start:
+            answered.send((number, b""))
+            time.sleep(0.05)
+        decided = program.decide(X, ids=[number])
+        answered.send((number, decided.receipts[0] + decided.accepted.tobytes()))
+        if decided.accepted[0] and rng.random() < 0.2:
+            program.observe([number], [int(X[0, 0] > -1)], request=f"outcome of {number}")
+    answered.close()
+
+
+def kill_programs(url, make, n_kills, seed, *hasty):
+    """Kill programs in an open round; return them and how many rounds they closed."""
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    past = {"accepted": X[:, 1] > -1, "about": {"rounds": {"at_most": 25}}}
+    program = Program.create(url, make(), X, (X[:, 0] > -1).astype(int), **past)
+    program.ledger.close()
+    workers = [Worker(url, 10**6 * at, decide_in_program) for at in (1, 2)]
+    kill_at_random(workers, n_kills, seed, 0.5, *hasty)
+    answered = {str(number): said for one in workers for number, said in one.receipts.items()}
+    with program.ledger.reading("main") as reader:
+        stored = reader.recorded([*answered])
+        said = zip(stored.receipts, stored.decisions.accepted, strict=True)
+        recorded = [receipt + accepted.tobytes() for receipt, accepted in said]
+        assert dict(zip(stored.people.applications, recorded, strict=True)) == answered, (
+            "an answer is not recorded"
+        )
+        rounds = [entry.says["round"] for entry in reader.entries(kind="round")]
+    assert rounds == list(range(1, len(rounds) + 1))
+    found = program.verify()
+    assert found.problem is None
+    assert len(answered) <= found.n_decisions <= len(answered) + len(workers)
+    program = Program.open(url)  # and it goes on
+    assert program.decide(X[:1], ids=[10**7]).receipts
+    assert program.verify(relearn=True).problem is None
+    return len(answered), len(rounds)
+
+
+PROGRAMS = [partial(algorithm_1, exploration="coins", strategy=fc.Uniform()), certified]
+
+
+@pytest.mark.parametrize("make", PROGRAMS, ids=["plain", "certified"])
+def test_killed_programs_lose_and_double_no_answer(url, make):
+    assert kill_programs(url, make, n_kills=5, seed=3)[0] > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("make", PROGRAMS, ids=["plain", "certified"])
+def test_programs_in_open_rounds_killed_hundreds_of_times(url, make):
+    n_answered, n_rounds = kill_programs(url, make, n_kills=200, seed=4)
+    assert n_answered > 100
+    assert n_rounds > 3
+
+
+def test_a_program_that_answers_before_it_records_is_detected(tmp_path):
+    with pytest.raises(AssertionError, match="not recorded"):
+        kill_programs(f"sqlite:///{tmp_path}/x.db", PROGRAMS[0], 3, 5, True)
 
 
 class Dying:

@@ -112,6 +112,12 @@ def test_a_program_name_that_is_not_text(whole, tmp_path):
         verify(ledger)
 
 
+def test_a_program_without_entries_is_found_beside_another(whole, tmp_path):
+    url = damaged(whole, tmp_path, "INSERT INTO programs (name) VALUES ('other')")
+    problem = verify(SqlLedger(url), "main").problem
+    assert problem == "program 'other' in table programs has no entries."
+
+
 def replayed(url):
     with SqlLedger(url).reading("main") as reader:
         for one in reader.entries():

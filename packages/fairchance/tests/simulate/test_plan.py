@@ -16,7 +16,14 @@ from fairchance.errors import InputError
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.simulate import plan as planning
 from fairchance.simulate.feedback import Between, Feedback, Fixed
-from fairchance.simulate.plan import Plan, plan, recommended, simulate_plan, simulate_starts
+from fairchance.simulate.plan import (
+    Plan,
+    PlannedStart,
+    plan,
+    recommended,
+    simulate_plan,
+    simulate_starts,
+)
 from fairchance.simulate.populations import Binormal
 from fairchance.simulate.run import run
 from fairchance.simulate.streams import Drawn
@@ -244,7 +251,7 @@ def test_invalid_delays(delay):
 
 
 def test_ways_of_starting_are_sums_over_the_first_two_years(monkeypatch):
-    """Today's policy is a cut of the only score, and in shadow mode it decides alone."""
+    """Today's policy is a cut of the only score, and a ramp leaves most to it for a year."""
     stream = Drawn(Binormal(good=0.85, auc=0.8), 150, 30)
     wanted, seen = Plan(stream, repetitions=2), {}
 
@@ -256,7 +263,8 @@ def test_ways_of_starting_are_sums_over_the_first_two_years(monkeypatch):
 
     monkeypatch.setattr(planning, "run", watched)
     starts = simulate_starts(wanted, 600, 0.6, jobs=1)
-    keys = [("rounds", None), ("rounds", 1.0), ("history", 1.0), ("rounds", 0.0)]
+    keys = [("rounds", None), ("history", None)]
+    keys += [("rounds", 1.0), ("history", 1.0), ("rounds", 0.05)]
     for start, key in zip(starts, keys, strict=True):
         results, cut = seen[key], None
         assert len(results) == 2 * start.n_rounds == 48
@@ -275,12 +283,31 @@ def test_ways_of_starting_are_sums_over_the_first_two_years(monkeypatch):
             runs = np.reshape(np.subtract(ours, theirs), (2, 24)).sum(axis=1)
             assert (start.least, start.most) == (runs.min(), runs.max())
         assert start.today == starts[0].today
-    assert starts[3].earned[0] == starts[3].today[0]
-    assert recommended(starts).added == max(start.added for start in starts)
+    first_year = [one for one in seen["rounds", 0.05] if one.decided.round <= 12]
+    assert np.mean([one.decided.accepted != one.decided.incumbent for one in first_year]) < 0.02
+    assert recommended(starts) == [max(starts, key=lambda start: start.added)]
+
+
+@pytest.mark.parametrize(
+    ("alone", "beside", "best"),
+    [
+        ((900.0, -1.0), (10.0, -5.0), "incumbent"),  # alone must lose in neither case
+        ((900.0, 1.0), (10.0, -5.0), "pilot"),
+        ((900.0, 1.0), (10.0, 5.0), "incumbent"),
+    ],
+)
+def test_the_start_whose_worse_case_is_better_is_recommended(alone, beside, best):
+    starts = [
+        PlannedStart(way, 24, 1.0, 1.0, (more,), (0.0,), more, more, rejected)
+        for way, both in (("pilot", alone), ("incumbent", beside))
+        for rejected, more in zip(("alike", "bad"), both, strict=True)
+    ]
+    found = recommended(starts)
+    assert [(one.way, one.rejected) for one in found] == [(best, "alike"), (best, "bad")]
 
 
 def test_a_history_without_rejections_is_no_way_of_starting():
     stream = Drawn(Binormal(good=0.85, auc=0.8), 60, 2)
     starts = simulate_starts(Plan(stream, repetitions=2), 60, 1.0, jobs=1)
-    assert [start.way for start in starts] == ["pilot", "incumbent", "shadow"]
+    assert [start.way for start in starts] == ["pilot", "incumbent", "ramp"]
     assert [len(start.earned) for start in starts] == [1, 1, 1]

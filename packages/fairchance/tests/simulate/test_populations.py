@@ -1,11 +1,19 @@
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.special import expit
 
 from fairchance import Revenue
 from fairchance.errors import InputError
 from fairchance.simulate.people import People
-from fairchance.simulate.populations import Binormal, Lender, constrained_optimum
+from fairchance.simulate.populations import (
+    Binormal,
+    Lender,
+    PastPopulation,
+    constrained_optimum,
+    draw_applicants,
+)
+from fairchance.simulate.streams import Standardisation
 
 
 class Uniform:
@@ -68,3 +76,26 @@ def test_binormal_base_rate_and_auc(rng):
     assert population.groups == ("a", "b")
     with pytest.raises(InputError, match="auc"):
         Binormal(auc=0.4)
+
+
+@pytest.mark.parametrize("rejected_are_bad", [False, True])
+def test_today_s_policy_earns_what_it_earned_in_the_history(rng, rejected_are_bad):
+    """It decided by more than the features; a wild value does not change what the others are."""
+    X = rng.lognormal(8, 0.5, size=(4000, 2))
+    hidden = rng.normal(size=4000)
+    good = rng.random(4000) < expit(np.log(X[:, 0]) - 7 + hidden)
+    accepted = np.log(X[:, 1]) + hidden > 8
+    past = (X, np.full(4000, "A"), ("income", "savings"), accepted, good[accepted])
+    population = PastPopulation(*past, rejected_are_bad=rejected_are_bad)
+    drawn = draw_applicants(population, 40_000, rng)
+    today = drawn.people.today
+    assert today.mean() == pytest.approx(accepted.mean(), abs=0.01)
+    assert drawn.outcome[today].mean() == pytest.approx(good[accepted].mean(), abs=0.01)
+    # The rejected are worse than like the accepted, since hidden information decided, too.
+    assert (population.rejected_good > good[~accepted].mean()) != rejected_are_bad
+    assert Standardisation(X.mean(axis=0), X.std(axis=0)).apply(drawn.people).today is today
+    wild = X.copy()
+    wild[0] = 1e12
+    other = PastPopulation(wild, *past[1:], rejected_are_bad=rejected_are_bad)
+    differs = other.probability_good(drawn.people) - population.probability_good(drawn.people)
+    assert np.abs(differs).mean() < 0.002

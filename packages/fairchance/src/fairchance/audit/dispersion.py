@@ -69,8 +69,8 @@ def dispersion(
     run = np.array([names[name] for name in policies], np.intp)
     k, n = np.asarray(bad, np.float64), np.asarray(known, np.float64)
     some = np.flatnonzero(n > 0)
-    share = np.zeros(len(names))
-    np.divide(np.bincount(run, k, len(names)), np.bincount(run, n, len(names)), out=share)
+    share, of = np.zeros(len(names)), np.bincount(run, n, len(names))
+    np.divide(np.bincount(run, k, len(names)), of, out=share, where=of > 0)
     p = share[run]
     enough = n * np.minimum(p, 1 - p) >= _EXPECTED
     rounds = np.bincount(run[enough], minlength=len(names))

@@ -30,7 +30,7 @@ from fairchance.audit.estimates import (
     standard_error,
 )
 from fairchance.audit.log import DecisionLog, GroupColumn
-from fairchance.audit.policies import Chances, chances
+from fairchance.audit.policies import PolicyChances, chances
 from fairchance.audit.rates import Judgement, group_errors, judge_ends
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
@@ -455,7 +455,7 @@ def check_log(log: DecisionLog, confidence: float, pending: str) -> None:
         raise InputError("the log has no outcome at all; add outcomes of accepted applicants.")
 
 
-def usable_rows(log: DecisionLog, policy: Chances, pending: str) -> tuple[Bools, Bools]:
+def usable_rows(log: DecisionLog, policy: PolicyChances, pending: str) -> tuple[Bools, Bools]:
     """Return the applicants that estimates use, and those that intervals use.
 
     Intervals also count applicants that the policy says nothing about, since they are erased.
@@ -481,7 +481,7 @@ def usable_rows(log: DecisionLog, policy: Chances, pending: str) -> tuple[Bools,
 
 def _evaluate(
     log: DecisionLog,
-    policy: Chances,
+    policy: PolicyChances,
     options: _Options,
     n_policies: int,
     fitted: dict[bytes, Floats],
@@ -535,7 +535,7 @@ def error_of_groups(log: DecisionLog, column: GroupColumn, error: float) -> dict
     return {code: errors[column.names[code]] for code, own in rounds.items() if own.size}
 
 
-def _assumptions(log: DecisionLog, policy: Chances, options: _Options) -> Iterator[str]:
+def _assumptions(log: DecisionLog, policy: PolicyChances, options: _Options) -> Iterator[str]:
     """Yield what must hold for the intervals."""
     if log.estimated:
         yield "estimated"
@@ -565,7 +565,7 @@ class _Judge:
     """A policy on a log, with everything that its measures need."""
 
     log: DecisionLog
-    policy: Chances
+    policy: PolicyChances
     options: _Options
     complete: Bools
     bounded: Bools

@@ -85,7 +85,7 @@ from fairchance.audit.evaluate import (
     usable_rows,
 )
 from fairchance.audit.log import DecisionLog, GroupColumn
-from fairchance.audit.policies import Chances
+from fairchance.audit.policies import PolicyChances
 from fairchance.audit.rates import Rate, compare_rates, rate_of
 from fairchance.frames import to_frame
 from fairchance.notebook import Displayed
@@ -284,7 +284,7 @@ def groups(log: DecisionLog, *, confidence: float = 0.95, pending: Pending = "cu
     ['selection']
     """
     check_log(log, confidence, pending)
-    complete, bounded = usable_rows(log, Chances("the log", log.propensity), pending)
+    complete, bounded = usable_rows(log, PolicyChances("the log", log.propensity), pending)
     calibrated = log.score is not None and _are_likelihoods(log.score)
     names = [name for name in _OF_ALL if calibrated or name != "calibration"]
     error = 1 - confidence

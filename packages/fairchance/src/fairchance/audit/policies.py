@@ -17,7 +17,7 @@ from fairchance.errors import InputError
 from fairchance.frames import as_array, column, is_frame
 from fairchance.people.intake import good_outcome
 
-__all__ = ["Challenger", "Chances", "Rule", "chances"]
+__all__ = ["Challenger", "PolicyChances", "Rule", "chances"]
 
 Floats = NDArray[np.float64]
 
@@ -83,12 +83,12 @@ class Rule:
             )
         return Rule(found["column"], found["comparison"], number)
 
-    def of(self, log: DecisionLog) -> Chances:
+    def of(self, log: DecisionLog) -> PolicyChances:
         """Return which applicants the rule accepts."""
         values, recorded = _values(log, self.column)
         pi = _COMPARISONS[self.comparison](values, self.number).astype(np.float64)
         name = f"recorded {self}" if recorded else str(self)
-        return Chances(name, pi, changes=recorded and np.unique(log.round).size > 1)
+        return PolicyChances(name, pi, changes=recorded and np.unique(log.round).size > 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +109,16 @@ class Challenger:
         What reports call it; None for the name of its class.
     pos_label
         The good outcome, unless the model's classes are 0 and 1.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from fairchance.audit import DecisionLog
+    >>> X = np.arange(8.0)[:, None]
+    >>> model = LogisticRegression().fit(X, X[:, 0] > 3)
+    >>> log = DecisionLog([1] * 8, [1.0] * 8, [0, 0, 0, 0, 1, 1, 1, 1], X=X)
+    >>> Challenger(model, 0.5, trained_through=0).of(log).pi.tolist()
+    [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0]
     """
 
     model: Any
@@ -126,7 +136,7 @@ class Challenger:
                 option="trained_through",
             )
 
-    def of(self, log: DecisionLog) -> Chances:
+    def of(self, log: DecisionLog) -> PolicyChances:
         """Return which applicants the challenger accepts."""
         X = _features(log)
         classes = list(getattr(self.model, "classes_", ()))
@@ -154,11 +164,11 @@ class Challenger:
             ) from error
         name = self.name or f"{type(self.model).__name__} ≥ {self.threshold:g}"
         pi = (score >= self.threshold).astype(np.float64)
-        return Chances(name, pi, trained_through=self.trained_through)
+        return PolicyChances(name, pi, trained_through=self.trained_through)
 
 
 @dataclass(frozen=True, eq=False)
-class Chances:
+class PolicyChances:
     """A policy on a log.
 
     Attributes
@@ -179,7 +189,7 @@ class Chances:
     trained_through: int = -1
 
 
-def chances(log: DecisionLog, policy: Any, name: str | None = None) -> Chances:
+def chances(log: DecisionLog, policy: Any, name: str | None = None) -> PolicyChances:
     """Return the probability with which a policy accepts each applicant of a log.
 
     A policy is a ``Rule`` or its text, a ``Challenger``, one of our classifiers after a round (it
@@ -217,17 +227,19 @@ def chances(log: DecisionLog, policy: Any, name: str | None = None) -> Chances:
     return found if name is None else replace(found, name=name)
 
 
-def _of_ours(log: DecisionLog, classifier: Any) -> Chances:
+def _of_ours(log: DecisionLog, classifier: Any) -> PolicyChances:
     d = log.incumbent  # if some are missing, a classifier that needs them says so
     known = {} if d is None or np.isnan(d).any() else {"incumbent": d}
     pi = classifier.acceptance_probability(
         _features(log), sensitive_features=log.sensitive_features, **known
     )
     seen = max(record.round for record in classifier.rounds_)
-    return Chances(f"{type(classifier).__name__} after round {seen}", pi, trained_through=seen)
+    return PolicyChances(
+        f"{type(classifier).__name__} after round {seen}", pi, trained_through=seen
+    )
 
 
-def _of_column(log: DecisionLog, policy: Any) -> Chances:
+def _of_column(log: DecisionLog, policy: Any) -> PolicyChances:
     try:
         pi = column(policy, len(log), "the policy", per="decision").astype(np.float64)
     except (TypeError, ValueError) as error:
@@ -244,7 +256,7 @@ def _of_column(log: DecisionLog, policy: Any) -> Chances:
             f"a policy has a probability from 0 to 1 for every decision, got {pi[row]} in row "
             f"{row}."
         )
-    return Chances("given probabilities", pi, changes=np.unique(log.round).size > 1)
+    return PolicyChances("given probabilities", pi, changes=np.unique(log.round).size > 1)
 
 
 def _features(log: DecisionLog) -> Any:

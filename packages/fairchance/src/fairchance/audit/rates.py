@@ -20,6 +20,10 @@ the other half; if there are several, so has the combination of all. The groups 
 share its part by the order in which they appeared (``group_errors``): the j-th has 6/(π²j²) of it,
 so that the share of a group never changes, and all sum to at most 1.
 
+**Stretches of rounds.** The rate of all rounds hides that the last ones are worse. So each round
+begins a stretch that ends with the last (``last_above``); the j-th has 6/(π²j²) of the error of all
+stretches. Within a stretch, Ville's inequality holds for whatever end.
+
 **Cases that are not known yet** can change a rate. ``Rate.least`` and ``Rate.most`` are the ends of
 the interval if all of them turn out one way, and if all turn out the other; ``judge`` says that a
 bound is kept, or broken, only if these ends agree.
@@ -40,7 +44,8 @@ import numpy as np
 from scipy.optimize import brentq
 
 __all__ = ["ENOUGH", "ERROR", "WHOLE", "Comparison", "Rate", "anytime_interval", "compare_rates"]
-__all__ += ["Judgement", "group_error", "group_errors", "judge", "judge_ends", "rate_of"]
+__all__ += ["Judgement", "group_error", "group_errors", "judge", "judge_ends", "last_above"]
+__all__ += ["rate_of"]
 
 Judgement = Literal["unknown", "broken", "kept", "open"]
 
@@ -64,7 +69,12 @@ def group_error(error: float, order: int, n_attributes: int = 1) -> float:
     True
     """
     n_parts = n_attributes + (n_attributes > 1)
-    return error / 2 / n_parts * 6 / (math.pi * (order + 1)) ** 2
+    return error / 2 / n_parts * _part(order)
+
+
+def _part(order: int) -> float:
+    """Return the part of an error that the one in this place, from 0, of an endless list has."""
+    return 6 / (math.pi * (order + 1)) ** 2
 
 
 def group_errors(
@@ -98,13 +108,15 @@ def anytime_interval(count: int, n: int, error: float) -> tuple[float, float]:
 
 
 def _lower_end(count: int, n: int, error: float) -> float:
-    odds = np.expm1(_SHIFTS)
+    if _excess(count, n, 0.0, error) <= 0:
+        return 0.0
+    return float(brentq(lambda rate: _excess(count, n, rate, error), 0.0, count / n))
 
-    def excess(rate: float) -> float:
-        log_wealth = np.logaddexp.reduce(_SHIFTS * count - n * np.log1p(rate * odds))
-        return float(log_wealth - math.log(_SHIFTS.size / error))
 
-    return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, count / n))
+def _excess(count: int, n: int, rate: float, error: float) -> float:
+    """Return the log wealth of the bets against a rate, less what excludes it."""
+    log_wealth = np.logaddexp.reduce(_SHIFTS * count - n * np.log1p(rate * np.expm1(_SHIFTS)))
+    return float(log_wealth - math.log(_SHIFTS.size / error))
 
 
 @dataclass(frozen=True)
@@ -200,6 +212,43 @@ def light_of(rate: Rate, bound: float) -> Literal["red", "amber", "green"]:
     looks_broken = rate.low > bound or (rate.value > bound and rate.n >= ENOUGH)
     unknown = judged == "unknown" and rate.missing >= ENOUGH
     return "amber" if looks_broken or unknown else "green"
+
+
+def last_above(rounds: Sequence[tuple[int, int, int]], bound: float) -> tuple[range, Rate] | None:
+    """Return the stretch of the last rounds that is most clearly above a bound, with its rate.
+
+    A stretch counts if its interval by itself, as tables have it of a round, is above the bound.
+    The rate that is returned has an interval that is right for all stretches together.
+
+    Parameters
+    ----------
+    rounds
+        Of each round how often it happened, in how many known cases, and how many are missing. The
+        last rounds are left out while fewer than half of their cases are known, of which bad ones
+        may come early.
+    bound
+        The bound.
+
+    Examples
+    --------
+    >>> steady, worse, early = [(20, 200, 0)] * 8, [(60, 200, 0), (70, 200, 40)], [(4, 4, 196)]
+    >>> last_above([*steady, *early], 0.2)
+    >>> stretch, rate = last_above([*steady, *worse, *early], 0.2)
+    >>> stretch, rate.n, round(rate.low, 3)
+    (range(8, 10), 400, 0.224)
+    """
+    end = len(rounds)
+    while end and rounds[end - 1][1] < rounds[end - 1][2]:
+        end -= 1
+    found, clearest = None, 0.0
+    sums = np.cumsum(np.reshape(rounds[:end], (-1, 3))[::-1], axis=0)[::-1]
+    for at, (count, n, missing) in enumerate(sums.tolist()):
+        if (excess := _excess(count, n, bound, WHOLE / 2)) > clearest:
+            found, clearest = (at, count, n, missing), excess
+    if found is None:
+        return None
+    at, count, n, missing = found
+    return range(at, end), rate_of(count, n, ERROR * _part(at), missing=missing)
 
 
 @dataclass(frozen=True)

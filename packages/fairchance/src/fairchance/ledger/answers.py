@@ -13,13 +13,14 @@ from fairchance.core.decisions import Decisions
 from fairchance.errors import InputError
 from fairchance.frames import as_array, is_frame, take
 from fairchance.ledger.base import DecisionRows, Entry, Facts, PeopleRows
-from fairchance.ledger.encoding import EncodedFeatures, Shape
+from fairchance.ledger.encoding import Shape
 from fairchance.ledger.replay import erased_rows
+from fairchance.people.features import EncodedFeatures
 from fairchance.people.ids import as_ids, check_spelling
 from fairchance.people.intake import read_flags, read_persons
 from fairchance.people.likeness import Unlike
 
-__all__ = ["Sent", "answer", "facts_of", "first_rows", "new_ids", "recorded_batch"]
+__all__ = ["Lookalikes", "Sent", "answer", "facts_of", "first_rows", "new_ids", "recorded_batch"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,33 @@ class Sent:
     def n_identical(self) -> int:
         """Return how many applicants repeat the features of another."""
         return len(self) - len({*zip(self.encoded.numbers, self.encoded.texts, strict=True)})
+
+
+class Lookalikes:
+    """Counts applicants who repeat the features of another, and whose persons are not known.
+
+    Examples
+    --------
+    >>> alike = Lookalikes()
+    >>> for numbers in ([b"1", b"2"], [b"2"]):
+    ...     alike.add(PeopleRows(["a"] * len(numbers), numbers, [None] * len(numbers)))
+    >>> alike.count()
+    1
+    """
+
+    def __init__(self) -> None:
+        self._hashes: list[NDArray[np.int64]] = []
+
+    def add(self, people: PeopleRows) -> None:
+        """Add some applicants."""
+        if people.person_keys is None:
+            content = zip(people.numbers, people.texts, strict=True)
+            self._hashes.append(np.fromiter(map(hash, content), np.int64, len(people)))
+
+    def count(self) -> int:
+        """Return how many repeat another."""
+        hashes = np.concatenate(self._hashes) if self._hashes else np.empty(0, np.int64)
+        return int(hashes.size - np.unique(hashes).size)
 
 
 def new_ids(ids: Any, n: int) -> NDArray[Any] | None:

@@ -5,9 +5,9 @@
 **Facts.** A program is a chain of entries, numbered from 1. An entry records one event, or a batch
 of the same: the program's settings, the history, a policy, the opening of a round, a batch with its
 decisions, decisions that were imported late, a certificate, outcomes, corrections, overrides,
-holds, erasures, a change of the ramp, or a state to continue from. Its rows are the applicants,
-their group values (apart), the decisions and so on. An entry never changes; a mistake is corrected
-by appending another.
+holds, erasures, a change of the ramp, an alert that was sent, a move to another ledger, or a state
+to continue from. Its rows are the applicants, their group values (apart), the decisions and so on.
+An entry never changes; a mistake is corrected by appending another.
 
 **Durability.** If ``writing`` ends without an exception, everything appended in it survives the end
 of the process and of the machine. Otherwise nothing of it is recorded.
@@ -38,8 +38,13 @@ and is recorded within a time that is fixed when the program is made (``outcomes
 with probability r, the ramp. Entries of kind ``control`` change the ramp, pause the program
 (r = 0), resume it, and hand over to it; a batch records the ramp that it was decided with.
 
-**States** are stored to continue from, and each holds all applicants. Appending one deletes the
-content of those that are not needed any more (``Reader.kept_states``); their digests remain.
+**Moves.** After an entry of kind ``move`` that says where the program went, nothing is appended.
+Its copy there goes on with an entry that says where it came from (``move``).
+
+**States** are stored to continue from, and each knows all applicants by their ids. Features of the
+accepted are read from their rows when they are needed (``LedgerReader.accepted``). Appending a
+state deletes the content of those that are not needed any more (``LedgerReader.kept_states``);
+their digests remain.
 
 **Erasure** is the only other operation that deletes: names, features, group values, reasons and
 pseudonyms of the given applicants, with the salts of their digests, and the content of every state
@@ -92,6 +97,8 @@ KINDS = (
     "snapshot",
     "certificate",
     "control",
+    "alert",
+    "move",
 )
 STATES = ("good", "bad", "withdrawn", "not_taken")
 LONGEST_JSON = 2**24  # characters of a header, or of the texts or groups of one applicant
@@ -150,6 +157,11 @@ class Entry:
         return range(rows["first"], rows["end"])
 
     @property
+    def moved_to(self) -> str | None:
+        """The ledger to which the program was moved with this entry; None if it was not."""
+        return self.says.get("to") if self.kind == "move" else None
+
+    @property
     def when(self) -> datetime:
         """The time of the entry; ``LedgerError`` if it cannot be read."""
         try:
@@ -202,7 +214,7 @@ class DecisionRows:
 
     ``threshold`` is the score from which an applicant was accepted with certainty, None if the
     classifier has none. ``incumbent`` is the lender's own decision, and ``barred`` who may not be
-    accepted; None if they were not given.
+    accepted; None if they were not given, also for single rows if several rounds are read at once.
     """
 
     round: int

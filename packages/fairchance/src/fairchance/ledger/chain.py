@@ -121,8 +121,15 @@ def personal_digests(people: Columns, group_values: Columns) -> list[bytes]:
 
 def content_hash(digests: RowDigests, payload: bytes | None) -> bytes:
     """Return the hash of all rows of an entry, given the digest of its payload."""
+    hashed = sha256()
     parts = (digests.decisions, digests.outcomes, digests.overrides, digests.erasures, payload)
-    return sha256(b"".join(map(_field, parts))).digest()
+    for part in parts:
+        if isinstance(part, bytes):  # as ``_field``, without a copy of many digests
+            hashed.update(b"b%d:" % len(part))
+            hashed.update(part)
+        else:
+            hashed.update(_field(part))
+    return hashed.digest()
 
 
 def entry_hash(program: str, number: int, line: Sequence[Any], content: Any, before: Any) -> bytes:
@@ -150,10 +157,11 @@ def _encode_column(column: Sequence[Any]) -> Sequence[bytes]:
     if types == {bytes}:
         start = {size: b"b%d:" % size for size in {*map(len, column)}}
         return [start[len(value)] + value for value in column]
-    if len(types) == 1:  # in others 1, 1.0 and True would be taken for the same value
-        encoded = {value: _field(value) for value in {*column}}
+    if len(types) == 1 and len(values := {*column}) < len(column) / 2:
+        # In columns of several types, 1, 1.0 and True would be taken for the same value.
+        encoded = {value: _field(value) for value in values}
         return [encoded[value] for value in column]
-    return [_field(value) for value in column]
+    return [_ENCODE[type(value)](value) for value in column]
 
 
 def _field(value: Any) -> bytes:

@@ -19,6 +19,7 @@ from fairchance.core.sizes import read_toml
 from fairchance.errors import InputError
 from fairchance.ledger.base import STATES, check_program_name
 from fairchance.ledger.control import read_ramp
+from fairchance.ledger.encoding import Shape
 from fairchance.ledger.outcomes import TakeUpWindow
 from fairchance.ledger.retention import MONTHS, MOST_MONTHS
 from fairchance.ledger.rounds import RoundRules
@@ -32,8 +33,18 @@ from fairchance.methods.option_values import (
     is_table,
 )
 from fairchance.methods.options import CLASSIFIERS, LIMITS, RESEARCH, build_classifier
+from fairchance.people.tables import InputTable
 
-__all__ = ["Config", "Labels", "Roles", "check_roles", "example_config", "read_config"]
+__all__ = [
+    "ADDRESS",
+    "Config",
+    "Labels",
+    "Roles",
+    "check_roles",
+    "example_config",
+    "input_table",
+    "read_config",
+]
 
 _MOST_CURRENCY = 4  # characters
 
@@ -59,6 +70,10 @@ _LABELS = PlainValue(
     lambda value: all(map(_is_label, value)) if isinstance(value, list) else _is_label(value),
 )
 _WINDOW = PlainValue('such as "2 rounds" or "30 days"', TEXT.fits)
+ADDRESS = PlainValue(
+    'such as "https://example.org/alerts"',
+    lambda value: TEXT.fits(value) and re.fullmatch(r"https?://[^/\s]+\S*", value) is not None,
+)
 _EVERY = PlainValue('such as "1 month", "1 week" or "1 day"', TEXT.fits)
 _CURRENCY = PlainValue(
     'a code or a symbol of at most four characters, such as "EUR" or "€"', _is_currency
@@ -104,6 +119,7 @@ _TABLES: dict[str, dict[str, Any]] = {
     "reasons": {},  # any column
     "retention": {"months": WHOLE},
     "rounds": {"every": _EVERY, "at_most": WHOLE},
+    "alerts": {"url": ADDRESS, "secret_variable": TEXT},
 }
 _REQUIRED = {
     "columns": ("id", "outcome"),
@@ -177,6 +193,28 @@ class Roles:
     def to_dict(self) -> dict[str, Any]:
         """Return the roles as a program's ``about`` stores them."""
         return {**asdict(self), "groups": list(self.groups), "features": list(self.features)}
+
+
+def input_table(settings: Mapping[str, Any], shape: Shape) -> InputTable:
+    """Return the columns that a program's files have, from the header of its first entry."""
+    about = settings.get("about", {})
+    roles = Roles.read(about)
+    if roles is None:  # it was made in Python
+        groups = (shape.group_names or ("group",)) if shape.has_groups else ()
+        roles = Roles("id", "outcome", groups=groups)
+    missing = about.get("missing")
+    return InputTable(
+        roles.id,
+        roles.groups,
+        roles.incumbent,
+        roles.barred,
+        roles.persons,
+        None if shape.columns.names is None else shape.columns,
+        None if missing is None else tuple(missing),
+        tuple(about.get("missing_values", ())),
+        about.get("decisions", {}),
+        None if shape.reference is None else shape.reference.as_dict(),
+    )
 
 
 @dataclass(frozen=True)
@@ -297,6 +335,8 @@ class Config:
         The lender's ``code`` and ``text`` for columns that are reasons of rejections.
     rounds
         The table [rounds]: when a round that stays open is due; empty if each batch is a round.
+    alerts
+        The table [alerts]: who is told of changed lights; empty if nobody is.
     """
 
     source: str
@@ -318,6 +358,7 @@ class Config:
     governance: dict[str, str] = field(default_factory=dict)
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
     rounds: dict[str, Any] = field(default_factory=dict)
+    alerts: dict[str, str] = field(default_factory=dict)
 
     def features(self, names: list[str]) -> tuple[str, ...]:
         """Return the features of a file: those named, or all columns without another role."""
@@ -391,6 +432,7 @@ class Config:
             **({"currency": self.currency} if self.currency else {}),
             **({"reasons": self.reasons} if self.reasons else {}),
             **({"rounds": self.rounds} if self.rounds else {}),
+            **({"alerts": self.alerts} if self.alerts else {}),
             **self.governance,
         }
 
@@ -459,6 +501,7 @@ def _config(content: dict[str, Any], source: str) -> Config:
         {name: program[name] for name in GOVERNANCE if name in program},
         tables["reasons"],
         tables["rounds"],
+        tables["alerts"],
     )
     if config.rounds:
         RoundRules.read(config.rounds)

@@ -15,13 +15,14 @@ from fairchance.errors import InputError
 from fairchance.frames import as_array, column
 from fairchance.ledger.answers import first_rows, new_ids
 from fairchance.ledger.base import DecisionRows, Facts, OutcomeRows, PeopleRows
-from fairchance.ledger.encoding import FeatureColumns, encode_groups
+from fairchance.ledger.encoding import encode_groups
 from fairchance.methods.storage import dumps
 from fairchance.people.columns import as_missing_values
+from fairchance.people.features import FeatureColumns
 from fairchance.people.ids import seed_of
 from fairchance.people.intake import good_outcome
 from fairchance.people.likelihoods import PolicyFunction
-from fairchance.people.reasons import Reference
+from fairchance.people.reasons import ReferenceApplicant
 
 __all__ = ["first_facts", "unfitted_copy"]
 
@@ -75,7 +76,7 @@ def first_facts(
         "id_kind": ids.dtype.kind,
         "good": good,
         "bad": bad,
-        "reference": Reference.of(
+        "reference": ReferenceApplicant.of(
             encoded.X,
             accepted,
             names or (getattr(groups, "name", None),),

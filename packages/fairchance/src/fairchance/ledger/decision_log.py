@@ -17,7 +17,7 @@ from fairchance.ledger.base import Bools, Entry, Floats, ListedRows
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.records import AnyRound, read_rounds
 from fairchance.ledger.replay import erased_rows
-from fairchance.ledger.sql import Reader
+from fairchance.ledger.sql import LedgerReader
 from fairchance.methods.certified.classifier import CertifiedClassifier
 
 __all__ = ["decision_log_of", "flips_coins"]
@@ -27,7 +27,7 @@ _GOOD = {"good": 1.0, "bad": 0.0, "withdrawn": np.nan, "not_taken": np.nan, None
 
 
 def decision_log_of(
-    reader: Reader,
+    reader: LedgerReader,
     settings: Entry,
     *,
     history: bool = False,
@@ -43,9 +43,15 @@ def decision_log_of(
     shape, classifier = Shape.read(settings.says), settings.says["classifier"]
     has_groups = shape.has_groups and (groups or mean_acceptance is not None)
     columns, shocks = _Columns(shape, has_groups, has_features=features), [0.0]
-    for entry in reader.entries(kind="history" if history else "batch"):
+    records_of: dict[int, tuple[AnyRound, ...]] = {}
+    for entry in reader.entries():
+        # An import has decisions that came after their round.
+        if entry.kind not in (("history",) if history else ("batch", "import")):
+            continue
+        if entry.kind == "batch":
+            records_of[entry.says["round"]] = read_rounds(entry)
+        records = records_of.get(entry.says.get("round", 0), ())
         coins = history or flips_coins(classifier, entry)
-        records = [] if history else read_rounds(entry)
         columns.read(reader, entry, coins=coins, ranking=0 if history else _ranking(entry, records))
         shocks += [one.shock for one in records if isinstance(one, CertifiedRound)]
     if not columns.parts:
@@ -70,7 +76,7 @@ class _Columns:
     groups: list[str | None] = field(default_factory=list)
     rankings: dict[Any, int] = field(default_factory=dict)
 
-    def read(self, reader: Reader, entry: Entry, *, coins: bool, ranking: Any) -> None:
+    def read(self, reader: LedgerReader, entry: Entry, *, coins: bool, ranking: Any) -> None:
         """Read the applicants of an entry, whom independent coins decided or a draw."""
         number = self.rankings.setdefault(ranking, len(self.rankings))
         people = entry.people_range
@@ -148,9 +154,9 @@ def flips_coins(classifier: str, batch: Entry) -> bool:
     Candidates of a draw who were certain belong to it too: who is certain depends on the rest of
     the batch. Nothing is known of other classifiers, and a draw is the cautious answer.
     """
-    return classifier == CertifiedClassifier.__name__ or any(
-        isinstance(record, Round) and record.coins for record in read_rounds(batch)
-    )
+    if classifier == CertifiedClassifier.__name__ or batch.kind == "import":
+        return True  # only rounds of coins are decided elsewhere
+    return any(isinstance(record, Round) and record.coins for record in read_rounds(batch))
 
 
 def _ranking(batch: Entry, records: Iterable[AnyRound]) -> Any:

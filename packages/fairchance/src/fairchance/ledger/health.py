@@ -13,8 +13,18 @@ from itertools import takewhile
 from typing import Any
 
 from fairchance.audit.dispersion import LEVEL, dispersion
-from fairchance.audit.rates import ENOUGH, FOUR_FIFTHS, Rate, compare_rates, judge, light_of
-from fairchance.core.decisions import CertifiedRound, Round
+from fairchance.audit.draws import Tally
+from fairchance.audit.rates import (
+    ENOUGH,
+    ERROR,
+    FOUR_FIFTHS,
+    Rate,
+    compare_rates,
+    judge,
+    last_above,
+    light_of,
+)
+from fairchance.core.decisions import TINY, CertifiedRound, Round
 from fairchance.ledger.outcomes import UnlikeExpected
 from fairchance.ledger.records import group_name
 from fairchance.ledger.summary import (
@@ -32,14 +42,16 @@ from fairchance.words.checks import check_text, rate_text, verdict
 from fairchance.words.money import added_text, money_verdict
 from fairchance.words.rounds import certificates_assume
 
-__all__ = ["QUESTIONS", "TINY", "Check", "check_health", "find_check", "worst_light"]
+__all__ = ["QUESTIONS", "Check", "check_health", "find_check", "worst_light"]
 
 _MOST = 0.5  # of the explored
 _MISSING = 0.1  # late outcomes among the accepted of a group: more may hide mistakes
 _RECENT = 3  # rounds
+# Explored applicants are not like others, so some difference in take-up is honest.
+_OFTEN, _FAR_TOO_OFTEN = 1 / FOUR_FIFTHS, 2.0
 _SOME_IDENTICAL = 0.01  # of applicants: fewer hardly move a test, and chance makes some
 _GROUPS = 8  # in a notebook
-_HARDLY = 0.05  # of a batch with such a chance as the next line says
+_HARDLY = 0.05  # of a batch with a chance below ``TINY``
 # Notes of a round that a user should know of.
 _LIGHTS_OF_NOTES = {
     "incumbent_rejected": "red",
@@ -48,7 +60,6 @@ _LIGHTS_OF_NOTES = {
     "none_in_sight": "amber",
     "population_changed": "amber",
 }
-TINY = 1e-4  # a chance that hardly any batch turns into an acceptance
 
 
 @dataclass(frozen=True)
@@ -58,9 +69,10 @@ class Check:
     Attributes
     ----------
     question
-        What is asked: ``"mistakes"``, ``"certified rounds"`` (their mistakes), ``"acceptance"``,
-        ``"exploration"``, ``"certificate"``, ``"independence"`` (over rounds), ``"process"`` (the
-        lender's own), ``"data"``, ``"pending"`` or ``"record"``.
+        What is asked: ``"mistakes"``, ``"last rounds"`` and ``"certified rounds"`` (their
+        mistakes), ``"acceptance"``, ``"exploration"``, ``"draws"``, ``"take-up"``,
+        ``"certificate"``, ``"independence"`` (over rounds), ``"process"`` (the lender's own),
+        ``"data"``, ``"pending"`` or ``"record"``.
     finding
         The answer, as a code.
     light
@@ -118,14 +130,30 @@ def _named(summary: Summary) -> list[GroupSummary]:
 
 
 def _mistakes(summary: Summary) -> Iterator[Check]:
-    """Compare the share of bad outcomes with α: of all, and of each group."""
+    """Compare the share of bad outcomes with α: of all, of the last rounds, and of each group."""
     alpha = summary.promise.alpha
     if alpha is None or not summary.rounds:
         return
-    yield _bad("mistakes", "", summary.outcomes.mistakes(), alpha)
+    whole = _bad("mistakes", "", summary.outcomes.mistakes(), alpha)
+    yield whole
+    if whole.light != "red":
+        yield from _last_rounds(summary.rounds, alpha)
     for group in _named(summary):
         if group.n_accepted:
             yield _bad("mistakes", group.name, group.mistakes, alpha)
+
+
+def _last_rounds(rounds: Sequence[RoundSummary], alpha: float) -> Iterator[Check]:
+    """Name the last rounds if they are above α, which all rounds together may hide."""
+    seen = [row.outcomes for row in rounds]
+    found = last_above([(one.bad, one.known, one.taken - one.known) for one in seen], alpha)
+    if found is not None and len(found[0]) < len(rounds):
+        stretch, rate = found
+        check = _bad("last rounds", "", rate, alpha)
+        if check.light == "green":  # few outcomes, of which hardly one is good
+            check = replace(check, finding="mistakes_above", light="amber")
+        facts = {"first": rounds[stretch[0]].round, "last": rounds[stretch[-1]].round}
+        yield replace(check, facts={**check.facts, **facts})
 
 
 def _bad(question: str, group: str, rate: Rate, alpha: float) -> Check:
@@ -238,6 +266,44 @@ def _unexplored(summary: Summary) -> Iterator[Check]:
         yield Check("exploration", "explored_none", "amber", facts=facts)
 
 
+def _draws(summary: Summary) -> Iterator[Check]:
+    """Compare how many were accepted with their chances, which callers must not choose from."""
+    tallies = [Tally(row.n_accepted, row.expected, row.variance) for row in summary.rounds]
+    found = sum(tallies, Tally())
+    if found.variance > 0:
+        p = found.p()
+        finding, light = ("draws_off", "red") if p <= ERROR / 2 else ("draws_fair", "green")
+        ratio, facts = found.count / found.expected, {"p": p, "expected": found.expected}
+        facts |= {"accepted": found.count}
+        yield Check("draws", finding, light, value=ratio, bound=1.0, facts=facts)
+
+
+def _take_up(summary: Summary) -> Iterator[Check]:
+    """Ask whether explored applicants are lost more often than others of their rounds."""
+    n_explored, n_others = summary.total("n_explored"), summary.total("n_exploited")
+    lost = [row.without_loan for row in summary.rounds]
+    explored, others = (sum(one) for one in zip(*lost, strict=True)) if lost else (0, 0)
+    if not (summary.lost.variance and explored + others):
+        return
+    p, ratio = summary.lost.p(only_more=True), _lost_as_often(summary, lost)
+    finding, light = "take_up_alike", "green"
+    if p <= ERROR / 2 and ratio > _OFTEN:
+        finding, light = "explored_lost", "red" if ratio > _FAR_TOO_OFTEN else "amber"
+    facts = {"p": p, "explored": n_explored, "others": n_others}
+    facts |= {"explored_lost": explored, "others_lost": others}
+    facts |= {"by_hand": n_explored - sum(row.explored.accepted for row in summary.rounds)}
+    yield Check("take-up", finding, light, value=ratio, bound=_OFTEN, facts=facts)
+
+
+def _lost_as_often(summary: Summary, lost: Sequence[tuple[int, int]]) -> float:
+    """Return how many times as often the explored are lost, within rounds (Mantel and Haenszel)."""
+    sizes = [(row.n_explored, row.n_exploited, row.n_accepted) for row in summary.rounds]
+    both = [(*one, *n) for one, n in zip(lost, sizes, strict=True) if n[2]]
+    more = math.fsum(explored * others / n for explored, _, _, others, n in both)
+    than = math.fsum(lost * explored / n for _, lost, explored, _, n in both)
+    return more / than if than else math.inf
+
+
 # The certificate
 
 
@@ -273,6 +339,8 @@ def _certificate(summary: Summary) -> Iterator[Check]:
     dropped = _dropped(summary)
     if dropped:
         finding, facts = "dropped", facts | {"dropped": dropped}
+        # What the last round needed was about the evidence that is gone.
+        facts |= {"needs": []} if dropped["entry"] > last.entry else {}
     light = "amber" if (pilots and not by_lender) or dropped else "green"
     yield Check("certificate", finding, light, facts=facts)
     certified = Outcomes.sum(row.outcomes for row in summary.rounds if row.stands)
@@ -295,7 +363,7 @@ def _needs(group: str | None, record: CertifiedRound) -> dict[str, Any]:
 def _dropped(summary: Summary) -> dict[str, Any]:
     """Return how often certificates were dropped, and the last time; empty if one is new since."""
     dropped = [change for change in summary.changes if change.says.get("what") == "dropped"]
-    certified = max((row.entry for row in summary.rounds if row.certified), default=0)
+    certified = max((row.opened for row in summary.rounds if row.certified), default=0)
     if not dropped or dropped[-1].entry < certified:
         return {}
     last = dropped[-1]
@@ -361,8 +429,13 @@ def _notes(summary: Summary) -> Iterator[Check]:
             if note.code in _LIGHTS_OF_NOTES:
                 group = "" if record.group is None else group_name(record.group)
                 question = "independence" if note.code == "population_changed" else "process"
-                light = _LIGHTS_OF_NOTES[note.code]
-                yield Check(question, note.code, light, group, facts=dict(note.facts))
+                light, facts = _LIGHTS_OF_NOTES[note.code], dict(note.facts)
+                if note.code == "incumbent_rejected":
+                    now = summary.control
+                    facts |= {"ramp": now.in_force, "paused": now.paused, "kind": record.kind}
+                    follows = now.in_force < 1 or record.kind != "own"
+                    light = "red" if follows else "amber"  # a bound that nobody relies on
+                yield Check(question, note.code, light, group, facts=facts)
 
 
 # The lender's own process
@@ -379,12 +452,17 @@ def _process(summary: Summary) -> Iterator[Check]:
 
 
 def _data(summary: Summary) -> Iterator[Check]:
-    """Repeat what was recorded about recent batches and outcomes that are unlike earlier ones."""
+    """Report applicants and outcomes that are unlike earlier ones, also in an open round."""
     for row in summary.rounds[-_RECENT:]:
         if row.unlike:
             found = [Unlike(**one) for one in row.unlike]
             facts = {"batch": row.batch, "round": row.round, "entry": row.entry, "unlike": found}
             yield Check("data", "unlike_batch", "amber", facts=facts)
+    opened = summary.open_round
+    if opened is not None and opened.unlike:
+        found = [Unlike(**one) for one in opened.unlike]
+        facts = {"batch": None, "round": opened.round, "entry": opened.entry, "unlike": found}
+        yield Check("data", "unlike_batch", "amber", facts=facts)
     for number, unlike in summary.unlike_outcomes.items():
         facts = {"entry": number, "unlike": UnlikeExpected(**unlike)}
         yield Check("data", "unlike_outcomes", "amber", facts=facts)
@@ -430,6 +508,8 @@ QUESTIONS: tuple[Callable[[Summary], Iterable[Check]], ...] = (
     _mistakes,
     _acceptance,
     _exploration,
+    _draws,
+    _take_up,
     _certificate,
     _independence,
     _process,

@@ -68,7 +68,7 @@ _COPY_TYPES = {
 
 def insert_rows(driver: Any, table: sa.Table, program: int, columns: Columns) -> None:
     """Insert rows in bulk."""
-    n = len(columns["person"])
+    n = len(next(iter(columns.values())))
     if not n:
         return
     columns = {"program": [program] * n, **columns}

@@ -18,7 +18,7 @@ from fairchance.audit.evaluate import added_profit
 from fairchance.core.utility import Utility
 from fairchance.ledger.base import Entry
 from fairchance.ledger.decision_log import decision_log_of
-from fairchance.ledger.sql import Reader
+from fairchance.ledger.sql import LedgerReader
 
 if TYPE_CHECKING:
     from fairchance.audit.log import DecisionLog
@@ -93,26 +93,28 @@ class Money:
 def periods_of(rounds: Sequence[RoundSummary]) -> tuple[Axis, list[str]]:
     """Return the month of each round, or its number if all would be of one month.
 
-    Months are those of the names of batches if all have one, else of the ledger's times.
+    Months are those of the names of batches if all have one, else of the times when rounds
+    were opened.
     """
     named = [_MONTH.match(row.batch) for row in rounds]
     months = [name[0] for name in named if name is not None]
     if len(months) < len(rounds):
-        months = [row.at[:7] for row in rounds]
+        months = [row.began[:7] for row in rounds]
         if len({*months}) < 2:
             return "round", [f"{row.round}" for row in rounds]
     return "month", months
 
 
 def money_of(
-    reader: Reader,
+    reader: LedgerReader,
     settings: Entry,
     rounds: Sequence[RoundSummary],
     utility: Utility | None,
     n_history: int,
     history: Outcomes,
 ) -> Money | None:
-    """Return what a program earned; None without rounds, or without a utility."""
+    """Return what a program earned; None without applicants, or without a utility."""
+    rounds = [row for row in rounds if row.n_people]  # a round may be closed before anybody applies
     if utility is None or not rounds:
         return None
     axis, names = periods_of(rounds)

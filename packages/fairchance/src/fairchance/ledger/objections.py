@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fairchance.errors import InputError, UnknownIdError
+from fairchance.errors import InputError, OtherContentError, UnknownIdError
 from fairchance.ledger.base import Bools, Entry, Ints, Standing
 from fairchance.ledger.outcomes import TakeUpWindow
 from fairchance.ledger.retention import Deadlines, held, in_utc
-from fairchance.ledger.sql import Reader
+from fairchance.ledger.sql import LedgerReader
 from fairchance.words.applicants import objection_advice, objection_words
 
 __all__ = ["Objection", "Request", "check_objections", "overrides_in_force"]
@@ -89,7 +89,7 @@ class Request:
     done: dict[int, Any]
 
     @staticmethod
-    def recorded(reader: Reader, kind: str, name: str | None) -> Request | None:
+    def recorded(reader: LedgerReader, kind: str, name: str | None) -> Request | None:
         """Return the request of a name, if there is one; a correction counts as outcomes."""
         kinds = ("outcomes", "correction") if kind == "outcomes" else (kind,)
         found = [reader.entry(each, name) for each in kinds] if name is not None else []
@@ -101,8 +101,8 @@ class Request:
             done |= _done_by(reader, entry)
         return Request(name, entries[0], done)
 
-    def covers(self, reader: Reader, standing: Standing, asked: Sequence[Any]) -> Bools:
-        """Return which applicants the request covers, or have the outcome that is asked for.
+    def covers(self, reader: LedgerReader, standing: Standing, asked: Sequence[Any]) -> Bools:
+        """Return which applicants the request covers, or have or had the outcome asked for.
 
         Raise if the request did something else, or lacks an applicant who is not erased.
         """
@@ -119,22 +119,30 @@ class Request:
             raise self.other_content()
         return np.array(
             [
-                person in self.done or new == state or (person < 0 and bool(gone))
+                person in self.done
+                or new == state
+                or new == self._state_before(reader, person)
+                or (person < 0 and bool(gone))
                 for person, new, state in sent
             ],
             np.bool_,
         )
 
+    def _state_before(self, reader: LedgerReader, person: int) -> str | None:
+        """Return the outcome of an applicant when the request came; it may be corrected since."""
+        before = [one for entry, one in reader.outcomes_of(person) if entry < self.entry.number]
+        return before[-1] if before else None
+
     def other_content(self) -> InputError:
         """Return the error for a call with the name and other content."""
-        return InputError(
+        return OtherContentError(
             f"a request was recorded under the name {self.name!r} with other content (entry "
             f"{self.entry.number}, {self.entry.kind}); nothing was changed, send the recorded "
             f"request or take another name."
         )
 
 
-def _done_by(reader: Reader, entry: Entry) -> dict[int, Any]:
+def _done_by(reader: LedgerReader, entry: Entry) -> dict[int, Any]:
     says, facts = entry.says, reader.facts(entry)
     if entry.kind == "hold":
         return dict.fromkeys(says["persons"], (says["held"], says["reason"]))
@@ -158,7 +166,7 @@ def to_outcome(standing: Standing) -> list[Objection]:
 
 
 def to_not_taken(
-    reader: Reader, standing: Standing, window: TakeUpWindow, now: datetime
+    reader: LedgerReader, standing: Standing, window: TakeUpWindow, now: datetime
 ) -> list[Objection]:
     """Return why it cannot be recorded that accepted applicants did not take the loan.
 
@@ -170,7 +178,7 @@ def to_not_taken(
     return [Objection(other, "taken"), Objection(new & late, "take_up_over")]
 
 
-def to_override(reader: Reader, standing: Standing, accepted: bool) -> list[Objection]:
+def to_override(reader: LedgerReader, standing: Standing, accepted: bool) -> list[Objection]:
     """Return why decisions cannot be overridden."""
     return [
         *_not_decided_here(standing),
@@ -180,7 +188,7 @@ def to_override(reader: Reader, standing: Standing, accepted: bool) -> list[Obje
     ]
 
 
-def to_undo(reader: Reader, standing: Standing) -> list[Objection]:
+def to_undo(reader: LedgerReader, standing: Standing) -> list[Objection]:
     """Return why overrides cannot be undone."""
     return [
         *_not_decided_here(standing),
@@ -194,14 +202,14 @@ def to_hold(persons: Ints) -> list[Objection]:
     return [_unknown(persons)]
 
 
-def to_release(reader: Reader, persons: Ints) -> list[Objection]:
+def to_release(reader: LedgerReader, persons: Ints) -> list[Objection]:
     """Return why applicants cannot be released from a hold."""
     free = ~np.isin(persons, held(reader))
     return [_unknown(persons), Objection(free, "not_held")]
 
 
 def to_erasure(
-    reader: Reader, persons: Ints, *, months: int, now: datetime, early: bool
+    reader: LedgerReader, persons: Ints, *, months: int, now: datetime, early: bool
 ) -> list[Objection]:
     """Return why applicants cannot be erased now; ``months`` is the program's retention period."""
     until = Deadlines.of(reader, months).of_people(persons)
@@ -214,7 +222,7 @@ def to_erasure(
     ]
 
 
-def overrides_in_force(reader: Reader, standing: Standing) -> Bools:
+def overrides_in_force(reader: LedgerReader, standing: Standing) -> Bools:
     """Return whether each applicant has an override that was not undone."""
     if not standing.overridden.any():
         return standing.overridden

@@ -15,7 +15,7 @@ from fairchance.errors import InputError
 from fairchance.frames import as_array, column, plain
 from fairchance.ledger.base import STATES, Entry, HeadCounts, Standing
 from fairchance.ledger.encoding import Shape
-from fairchance.ledger.sql import Reader
+from fairchance.ledger.sql import LedgerReader
 from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.people.likeness import Checks, excess
 from fairchance.words.batches import unlike_expected_words
@@ -210,7 +210,7 @@ class UnlikeExpected:
 
 
 def compare_outcomes(
-    reader: Reader, classifier: Any, standing: Standing, states: Sequence[Any], checks: Checks
+    reader: LedgerReader, classifier: Any, standing: Standing, states: Sequence[Any], checks: Checks
 ) -> dict[str, UnlikeExpected]:
     """Compare outcomes with what was expected; return what is implausible, by kind of entry.
 
@@ -240,7 +240,7 @@ def compare_outcomes(
 
 
 def _first_unlike(
-    reader: Reader,
+    reader: LedgerReader,
     classifier: Any,
     now: NDArray[np.str_],
     score: NDArray[np.floating],
@@ -271,7 +271,7 @@ def _first_unlike(
 
 
 def _lost_unlike(
-    reader: Reader, now: NDArray[np.str_], rounds: NDArray[np.int64], checks: Checks
+    reader: LedgerReader, now: NDArray[np.str_], rounds: NDArray[np.int64], checks: Checks
 ) -> UnlikeExpected | None:
     for state in ("withdrawn", "not_taken"):
         lost = now == state
@@ -302,7 +302,7 @@ def _known_unlike(
     return UnlikeExpected(bad, of, expected, True, int(changed.sum()))
 
 
-def _known_outcomes(reader: Reader, counts: HeadCounts) -> list[tuple[int, int]]:
+def _known_outcomes(reader: LedgerReader, counts: HeadCounts) -> list[tuple[int, int]]:
     """Return how many outcomes are bad, of how many: in the history, and in the program.
 
     If most are bad in the program, they count only after a confirmation: good and bad may be

@@ -21,7 +21,7 @@ from fairchance.core.sizes import unzipped
 from fairchance.errors import LedgerError
 from fairchance.ledger.base import Entry, Facts
 from fairchance.ledger.replay import Allowed
-from fairchance.ledger.sql import Reader, Writer
+from fairchance.ledger.sql import LedgerReader, Writer
 from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
 from fairchance.methods.certified.classifier import CertifiedClassifier, DeployedRung
 from fairchance.methods.policy import Policy
@@ -41,7 +41,7 @@ def stores_policies(classifier: Any) -> bool:
     return type(classifier) in (CertifiedClassifier, PartialFeedbackClassifier)
 
 
-def pack_policy(reader: Reader, policy: Policy) -> tuple[dict[str, Any], bytes]:
+def pack_policy(reader: LedgerReader, policy: Policy) -> tuple[dict[str, Any], bytes]:
     """Return what an entry says of its policy, and its payload: all of it, or what is new."""
     content = dumps(policy)
     newest = [next(reader.newest_first(kind), None) for kind in ("round", "batch")]
@@ -57,7 +57,7 @@ def pack_policy(reader: Reader, policy: Policy) -> tuple[dict[str, Any], bytes]:
     return {"policy": {"base": None}}, content
 
 
-def policy_content(reader: Reader, entry: Entry) -> bytes:
+def policy_content(reader: LedgerReader, entry: Entry) -> bytes:
     """Return the policy of an entry as ``storage.dumps`` wrote it, but for compression."""
     base = entry.says["policy"]["base"]
     parts = [reader.payload(number) for number in (entry.number, base) if number is not None]
@@ -67,7 +67,7 @@ def policy_content(reader: Reader, entry: Entry) -> bytes:
     return _together(own, other[0]) if other else own  # type: ignore[arg-type, return-value]
 
 
-def read_policy(reader: Reader, entry: Entry, allowed: Allowed) -> Policy:
+def read_policy(reader: LedgerReader, entry: Entry, allowed: Allowed) -> Policy:
     """Return the policy that an entry stores."""
     policy: Policy = loads(
         policy_content(reader, entry),

@@ -6,30 +6,33 @@ import getpass
 import inspect
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import asdict, replace
+from datetime import datetime
 from itertools import chain
+from threading import RLock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.audit.log import DecisionLog
-from fairchance.core.decisions import Decisions
+from fairchance.core.decisions import ClosedRound, Decisions
 from fairchance.core.versions import versions
 from fairchance.errors import (
     InputError,
     LearningWarning,
     LedgerError,
     LedgerWarning,
+    NoRoundError,
     PausedError,
     RoundClosedError,
     UnknownIdError,
 )
+from fairchance.frames import as_array
 from fairchance.learners.watch import watching_fits
-from fairchance.ledger.answers import Sent, facts_of, new_ids, recorded_batch
+from fairchance.ledger.answers import Lookalikes, Sent, facts_of, new_ids, recorded_batch
 from fairchance.ledger.base import (
     Entry,
     Facts,
@@ -41,11 +44,11 @@ from fairchance.ledger.base import (
     check_text,
 )
 from fairchance.ledger.chain import Checkpoint
+from fairchance.ledger.config import input_table
 from fairchance.ledger.control import Control, read_ramp
 from fairchance.ledger.creation import first_facts, unfitted_copy
 from fairchance.ledger.database import shown_url
-from fairchance.ledger.encoding import EncodedFeatures, Shape, encode_batch_groups
-from fairchance.ledger.health import TINY
+from fairchance.ledger.encoding import Shape, encode_batch_groups
 from fairchance.ledger.objections import (
     Request,
     check_objections,
@@ -71,10 +74,11 @@ from fairchance.ledger.policies import pack_policy, record_certificates, stores_
 from fairchance.ledger.replay import (
     Allowed,
     State,
+    check_opens_rounds,
+    close_recorded,
     first_difference,
     lender_options,
-    opens_rounds,
-    recorded_parts,
+    recorded_round,
 )
 from fairchance.ledger.retention import (
     Deadlines,
@@ -84,7 +88,7 @@ from fairchance.ledger.retention import (
     retention_months,
 )
 from fairchance.ledger.rounds import Desk, RoundRules
-from fairchance.ledger.sql import Reader, SqlLedger, Writer
+from fairchance.ledger.sql import LedgerReader, SqlLedger, Writer
 from fairchance.ledger.summary import Summary
 from fairchance.ledger.verification.walk import Verification, verify
 from fairchance.ledger.view import ProgramView
@@ -96,6 +100,7 @@ from fairchance.methods.certified.classifier import (
 )
 from fairchance.methods.policy import Policy
 from fairchance.methods.storage import dumps
+from fairchance.people.features import EncodedFeatures
 from fairchance.people.ids import id_bits, keyed_bits
 from fairchance.people.intake import read_persons
 from fairchance.people.likeness import Checks
@@ -103,7 +108,7 @@ from fairchance.people.reasons import reasons_for
 from fairchance.words.batches import unlike_expected_words
 from fairchance.words.rounds import restart_cost
 
-__all__ = ["Program", "ProgramView"]
+__all__ = ["Program", "ProgramView", "login_name"]
 
 _TRIES = 10  # times that a decision may find its round closed
 
@@ -154,6 +159,7 @@ class Program:
         if not isinstance(by, str):
             raise InputError(f"by must be text, got {by!r}; name the person who writes.")
         self.ledger, self.name, self.by, self._allowed = ledger, name, by, allowed
+        self._turn = RLock()  # threads take turns to write: they share the state
 
     @classmethod
     def create(
@@ -174,6 +180,7 @@ class Program:
         trusted: Iterable[str] = (),
         about: dict[str, Any] | None = None,
         past_policy: Any = None,
+        clock: Callable[[], datetime] | None = None,
     ) -> Program:
         """Start a program, and create the ledger if it does not exist.
 
@@ -201,6 +208,9 @@ class Program:
             be recorded as not having taken the loan) are settings.
         past_policy
             f_0 if it is known, as for ``fit``: a fitted classifier, which is stored as data.
+        clock
+            Returns the time (in UTC) at which this object writes entries, in a simulation; None
+            means the time.
         """
         check_program_name(name)
         check_about(about)
@@ -214,9 +224,10 @@ class Program:
         program = cls(
             SqlLedger(url, make=True),
             name,
-            by=_login_name() if by is None else by,
+            by=login_name() if by is None else by,
             allowed=allowed,
         )
+        program.ledger.clock = clock or program.ledger.clock
         given = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
         given |= {} if not_taken is None else {"not_taken": not_taken}
         given |= {} if persons is None else {"persons": persons}
@@ -256,7 +267,7 @@ class Program:
             also raises if the program does not exist; a command that reads once needs no more.
         """
         allowed = Allowed(tuple(types), tuple(trusted))
-        who = _login_name() if by is None else by
+        who = login_name() if by is None else by
         ledger = SqlLedger(url, check=load)
         name = ledger.named(name)
         program = cls(ledger, name, by=who, allowed=allowed)
@@ -273,6 +284,22 @@ class Program:
 
     def _repr_html_(self) -> str | None:
         return self.summary()._repr_html_()
+
+    @contextmanager
+    def acting_as(self, by: str) -> Iterator[None]:
+        """Record the calls in the ``with`` block under another author; other threads wait.
+
+        Parameters
+        ----------
+        by
+            Who writes.
+        """
+        with self._turn:
+            own, self.by = self.by, by
+            try:
+                yield
+            finally:
+                self.by = own
 
     # Reading
 
@@ -320,7 +347,7 @@ class Program:
         ``reading`` gives access without one.
         """
         with self.reading() as view:
-            return deepcopy(view.classifier)
+            return view._state.copy()
 
     def standing(self, ids: Any) -> Standing:
         """Return what is decided and known about applicants, in the order asked for.
@@ -472,20 +499,90 @@ class Program:
         check_about(about)
         given = {"sensitive_features": sensitive_features, "ids": ids, "incumbent": incumbent}
         given |= {"barred": barred, "persons": persons}
-        for _ in range(_TRIES):
-            desk = self._desk_now(beside=incumbent is not None)
+
+        def in_round(desk: Desk | None) -> Decisions:
             if desk is not None and (batch is not None or about):
                 raise InputError(
                     f"round {desk.policy.round} is open, in which ids name applications; leave out "
                     f"batch and about."
                 )
+            answered = self._answered(X, given) if desk is None and batch is None else None
+            if answered is not None:
+                return answered
+            if desk is None:
+                return self._decide_batch(X, given, batch, about, unlike_history=unlike_history)
+            return desk.decide(self.ledger, self.name, X, **given)
+
+        return self._at_desk(in_round, beside=incumbent is not None, opens=batch is None)
+
+    def decide_in_round(
+        self,
+        X: Any,
+        *,
+        ids: Any,
+        sensitive_features: Any = None,
+        incumbent: Any = None,
+        barred: Any = None,
+        persons: Any = None,
+    ) -> Decisions:
+        """Decide on applicants in the open round, and never as a round of their own.
+
+        Parameters
+        ----------
+        X, ids, sensitive_features, incumbent, barred, persons
+            As for ``decide``.
+
+        Raises
+        ------
+        NoRoundError
+            If no round is open, the program has no rounds by time or number, and the last round was
+            not ended by something else than ``close_round``.
+        """
+        given = {"sensitive_features": sensitive_features, "ids": ids, "incumbent": incumbent}
+        given |= {"barred": barred, "persons": persons}
+
+        def in_round(desk: Desk | None) -> Decisions:
+            answered = self._answered(X, given) if desk is None else None
+            if answered is not None:
+                return answered
+            if desk is None:
+                raise NoRoundError(
+                    f"no round of program {self.name!r} is open; open one, or make a program with "
+                    f"[rounds]."
+                )
+            return desk.decide(self.ledger, self.name, X, **given)
+
+        return self._at_desk(in_round, beside=incumbent is not None, opens=True)
+
+    def _at_desk(
+        self, decide: Callable[[Desk | None], Decisions], *, beside: bool, opens: bool
+    ) -> Decisions:
+        """Return decisions by what decides now, again if its round is closed meanwhile."""
+        for _ in range(_TRIES):
             try:
-                if desk is None:
-                    return self._decide_batch(X, given, batch, about, unlike_history=unlike_history)
-                return desk.decide(self.ledger, self.name, X, **given)
+                return decide(self._desk_now(beside=beside, opens=opens))
             except RoundClosedError:
                 self._desk = None
         raise LedgerError("rounds are closed faster than a decision can be made; try again.")
+
+    def _answered(self, X: Any, given: dict[str, Any]) -> Decisions | None:
+        """Return the recorded decisions of a closed round; None if applications are new to it.
+
+        The round was open, so that its applications have no other name than their ids.
+        """
+        if given["ids"] is None:
+            return None
+        first = as_array(given["ids"]).ravel()[:1].tolist()
+        with self.ledger.reading(self.name) as reader:
+            known = [round for round in reader.standing([*map(str, first)]).round if round > 0]
+            for opened in reader.newest_first("round") if known else ():
+                if opened.says["round"] == known[0]:
+                    desk = Desk(reader, self._settings(reader), opened, self._allowed)
+                    sent, batch = desk.read(X, **given)
+                    if desk.unrecorded(reader, sent, batch).size:
+                        return None
+                    return replace(desk.answer(reader, batch), backend=batch.backend)
+        return None
 
     def _decide_batch(
         self,
@@ -552,9 +649,11 @@ class Program:
             state.shape.reference,
             sensitive_features=sent.sensitive_features,
         )
-        n_identical = sent.n_identical() if _asks_for_persons(classifier, sent.persons) else 0
+        # Persons that are not known could explain applicants who look alike.
+        asks = sent.persons is None and isinstance(classifier, CertifiedClassifier)
+        n_identical = sent.n_identical() if asks else 0
         header = {
-            **_header(classifier, decided, held_up, n_identical),
+            **_header(classifier, ClosedRound.of(decided), held_up, n_identical),
             **stored,
             "versions": versions(),
             **({"about": about} if about else {}),
@@ -592,10 +691,19 @@ class Program:
         """
         with self._writing() as (writer, state):
             _check_name("a request's name", request)
-            known = None if request is None else writer.entry("round", request)
+            known = Request.recorded(writer, "round", request)
             if known is None:
                 _check_new_name("a request's name", request)
                 self._open(writer, state, expected, incumbent, request)
+            elif (expected, incumbent) != tuple(
+                known.entry.says[name] for name in ("expected", "incumbent")
+            ):
+                raise known.other_content()
+            elif known.entry != state.opened:
+                raise InputError(
+                    f"the request {request!r} opened round {known.entry.says['round']}, which is "
+                    f"closed; take another name for another round."
+                )
         return self.policy()
 
     def close_round(self, *, batch: str | None = None) -> None:
@@ -608,18 +716,25 @@ class Program:
         """
         with self._writing() as (writer, state):
             _check_name("a batch's name", batch)
-            if batch is None or writer.entry("batch", batch) is None:
+            known = None if batch is None else writer.entry("batch", batch)
+            if known is None:
                 _check_new_name("a batch's name", batch)
                 self._close(writer, state, batch)
+            elif "opened" not in known.says:
+                raise InputError(f"the batch {batch!r} was decided at once; take another name.")
         self._desk = None
 
     def policy(self) -> Policy:
-        """Return the policy of the open round, for example to ``save`` it for another machine."""
+        """Return the policy of the open round, for example to ``save`` it for another machine.
+
+        It knows what the columns of the program's files are called.
+        """
         with self.ledger.reading(self.name) as reader:
             desk = self._desk_of(reader)
+            settings = self._settings(reader).says
         if desk is None:
             raise InputError(f"no round of program {self.name!r} is open; open one first.")
-        return desk.policy
+        return replace(desk.policy, inputs=input_table(settings, Shape.read(settings)))  # type: ignore[type-var]
 
     def import_decisions(
         self,
@@ -634,8 +749,9 @@ class Program:
         incumbent: Any = None,
         barred: Any = None,
         persons: Any = None,
+        policy: str | None = None,
     ) -> Decisions:
-        """Record decisions that were made by a round's policy while the ledger was out of reach.
+        """Record decisions that were made by a round's policy elsewhere, in pieces of any size.
 
         Each must follow from the policy of the round. If the round is closed by now, the decisions
         stand and are no evidence; if one of them accepted an applicant, the whole round is no
@@ -651,6 +767,9 @@ class Program:
             The round whose policy decided.
         at, where
             When and where the decisions were made, as text that names no applicant.
+        policy
+            The key of the policy that decided (``Policy.key``), as ``decide_batches`` returns it;
+            that of another round or program is refused. None if it is not known.
 
         Returns
         -------
@@ -667,6 +786,12 @@ class Program:
         given |= {"barred": barred, "persons": persons}
         with self._writing() as (writer, state):
             desk = Desk(writer, self._settings(writer), self._opening(writer, round), self._allowed)
+            if policy not in (None, desk.policy.key):
+                raise InputError(
+                    f"the decisions are by the policy {policy!r}, and that of round {round} of "
+                    f"program {self.name!r} is {desk.policy.key!r}; nothing was recorded, import "
+                    f"them into their own program and round."
+                )
             sent, batch = desk.read(X, **given)
             new = desk.unrecorded(writer, sent, batch)
             facts = desk.decided_elsewhere(sent, batch, accepted, new)
@@ -694,14 +819,15 @@ class Program:
             state.reach(writer.append("import", header, Facts(), by=self.by))
             return
         if opened is not None:
-            self._close(writer, state)  # only an open round adds applicants meanwhile
+            # Only an open round adds applicants meanwhile.
+            self._close(writer, state, ended_by="import")
         header["void"] = bool(facts.decisions.accepted.any())
         if header["void"]:
             state.classifier.void_round(policy.round)
         state.reach(writer.append("import", header, facts, by=self.by))
         record_certificates(writer, state.classifier, self.by, after="import")
 
-    def _opening(self, reader: Reader, round: int) -> Entry:
+    def _opening(self, reader: LedgerReader, round: int) -> Entry:
         """Return the entry with the policy of a round."""
         for kind in ("round", "batch"):
             for entry in reader.newest_first(kind):
@@ -711,35 +837,42 @@ class Program:
                     break
         raise InputError(f"program {self.name!r} has no policy of round {round!r}.")
 
-    def _desk_of(self, reader: Reader) -> Desk | None:
+    def _desk_of(self, reader: LedgerReader) -> Desk | None:
         """Return what decides in the open round; None if none is open."""
         opened = reader.open_round()
         if opened is None:
             return None
         return Desk(reader, self._settings(reader), opened, self._allowed)
 
-    def _desk_now(self, *, beside: bool) -> Desk | None:
+    def _desk_now(self, *, beside: bool, opens: bool) -> Desk | None:
         """Return what decides now; None if each batch is a round.
 
         In a program with rounds by time or by number, a round that is due is closed first, and the
-        next one is opened; ``beside`` says whether the lender's own decisions are given then.
+        next one is opened; ``beside`` says whether the lender's own decisions are given then. If
+        something else than ``close_round`` ended the last round, such as a pause, its applications
+        still come, so the next one is opened, too, if the call ``opens`` rounds.
         """
-        if self._is_at_once:
-            self._is_at_once = False
+        at_once, self._is_at_once = self._is_at_once, False
+        if at_once and not opens:
             return None
         desk: Desk | None = self._desk
-        if desk is None or desk.has_to_look:
+        ended: Entry | None = None
+        if desk is None or desk.has_to_look or not opens:
             with self.ledger.reading(self.name) as reader:
                 self._rules = RoundRules.of(self._settings(reader).says.get("about", {}))
                 desk = self._desk_of(reader)
-        if self._rules is not None and (desk is None or desk.is_due(self.ledger.clock())):
+                if opens and desk is None:
+                    ended = _ended_round(reader)
+        due = self._rules is not None and (desk is None or desk.is_due(self.ledger.clock()))
+        if due or ended is not None:
             with self._writing() as (writer, state):
                 desk = self._desk_of(writer)  # another process may have been quicker
                 if desk is not None and desk.is_due(self.ledger.clock()):
                     self._close(writer, state)
                     desk = None
                 if desk is None:
-                    self._open(writer, state, None, beside)
+                    expected = None if ended is None else ended.says["expected"]
+                    self._open(writer, state, expected, beside)
                     desk = self._desk_of(writer)
         self._desk = desk
         return desk
@@ -753,11 +886,7 @@ class Program:
         request: str | None = None,
     ) -> None:
         classifier, control = state.classifier, ProgramView(self, writer).control
-        if not opens_rounds(classifier):
-            raise InputError(
-                f"a {type(classifier).__name__} draws from whole batches; send these to decide, or "
-                f"make a program with exploration = 'coins' or kind = 'certified'."
-            )
+        check_opens_rounds(classifier)
         _check_not_paused(control, given=incumbent)
         held_up = _held_up(classifier)
         policy = classifier.open_round(expected, incumbent=incumbent, ramp=control.in_force)
@@ -788,25 +917,19 @@ class Program:
         )
         state.reach(state.opened)
 
-    def _close(self, writer: Writer, state: State, batch: str | None = None) -> None:
+    def _close(
+        self, writer: Writer, state: State, batch: str | None = None, *, ended_by: str | None = None
+    ) -> None:
+        """Close the open round; ``ended_by`` is the kind of an entry that ends it early."""
         classifier, opened = state.classifier, writer.hold_round()
-        parts: list[Decisions] = []
-        rows = set[tuple[Any, Any]]()
-        for people, decisions in writer.parts(opened):
-            parts += recorded_parts(classifier.open_policy_, state.shape, people, decisions)
-            if _asks_for_persons(classifier, people.person_keys):
-                rows.update(zip(people.numbers, people.texts, strict=True))
-        try:
-            decided = classifier.close_round(parts)
-        except ValueError as error:
-            raise LedgerError(
-                f"round {opened.says['round']} does not follow from its policy ({error}); verify "
-                f"the ledger."
-            ) from error
-        n_identical = len(decided) - len(rows) if rows else 0
-        header = _header(classifier, decided, opened.says.get("held_up", []), n_identical)
-        entry = writer.close_round(header | {"versions": versions()}, by=self.by, key=batch)
-        state.reach(entry, len(decided))
+        alike = Lookalikes()
+        look = alike.add if isinstance(classifier, CertifiedClassifier) else None
+        parts = recorded_round(writer, opened, classifier.open_policy_, state.shape, look)
+        closed = close_recorded(classifier, parts)
+        header = _header(classifier, closed, opened.says.get("held_up", []), alike.count())
+        header |= {"versions": versions()} | ({"ended_by": ended_by} if ended_by else {})
+        entry = writer.close_round(header, by=self.by, key=batch)
+        state.reach(entry, closed.n_people)
         record_certificates(writer, classifier, self.by, after="outcomes")
         state.learn_deferred(writer, entry)
         record_certificates(writer, classifier, self.by, after="outcomes")
@@ -885,7 +1008,7 @@ class Program:
                     )
                 state.classifier.hand_over()
             if what != "handover" and state.opened is not None:
-                self._close(writer, state)  # its policy has the ramp of before
+                self._close(writer, state, ended_by="control")  # its policy has the ramp of before
             state.reach(writer.append("control", header, Facts(), by=self.by, key=request))
 
     # Outcomes
@@ -1064,13 +1187,23 @@ class Program:
             before = _deployed_rungs(state.classifier)
             some = [names[row] for row in learned.tolist()]
             state.learn(writer, entry, standing.persons[learned], some, listed[learned].tolist())
-            began_again = restarts_since(before, _deployed_rungs(state.classifier))
+            began_again = self._learned(writer, state, before, kind)
             if kind == "correction":
                 lost = began_again
-            record_certificates(writer, state.classifier, self.by, after=kind)
-            if began_again and state.opened is not None:
-                self._close(writer, state)  # what it decides by now has no promise
         return lost, [*unlike.values()]
+
+    def _learned(
+        self, writer: Writer, state: State, before: tuple[DeployedRung, ...], kind: str
+    ) -> tuple[RestartedTests, ...]:
+        """Record what an entry did to certificates; return which tests began again by it.
+
+        They close the open round: what it decides from now on has no promise.
+        """
+        record_certificates(writer, state.classifier, self.by, after=kind)
+        began_again = restarts_since(before, _deployed_rungs(state.classifier))
+        if began_again and state.opened is not None:
+            self._close(writer, state, ended_by=kind)
+        return began_again
 
     def _check_not_taken(
         self, writer: Writer, state: State, names: list[str], which: NDArray[np.bool_]
@@ -1162,8 +1295,9 @@ class Program:
             # Applicants whom an undo rejects again were never accepted by the classifier.
             rejected = names if accepted is False else []
             persons = standing.persons[: len(rejected)]
+            before = _deployed_rungs(state.classifier)
             state.learn(writer, entry, persons, rejected, ["withdrawn"] * len(rejected))
-            record_certificates(writer, state.classifier, self.by, after="override")
+            self._learned(writer, state, before, "override")
 
     # Retention
 
@@ -1290,7 +1424,7 @@ class Program:
         months = retention_months(self._settings(writer).says.get("about", {}))
         now, persons = writer.believed(self.ledger.clock()), writer.standing(names).persons
         if state.opened is not None and (persons >= state.opened.people_range.start).any():
-            self._close(writer, state)  # which counts what they contribute
+            self._close(writer, state, ended_by="erasure")  # which counts what they contribute
         objections = to_erasure(writer, persons, months=months, now=now, early=early)
         check_objections(names, objections, "nothing was erased")
         until = Deadlines.of(writer, months).of_people(persons)
@@ -1298,8 +1432,10 @@ class Program:
         header = {"reason": reason, "retention_months": months, "n_early": n_early}
         facts = Facts(erased=persons)
         state.reach(writer.append("erasure", header, facts, by=self.by, key=request))
-        state.classifier.forget(state.shape.ids(names))
-        record_certificates(writer, state.classifier, self.by, after="erasure")
+        before = _deployed_rungs(state.classifier)
+        known = np.flatnonzero(state.knows(writer, persons))
+        state.classifier.forget(state.shape.ids([names[row] for row in known.tolist()]))
+        self._learned(writer, state, before, "erasure")
         state.is_due = True  # earlier states have no content any more
 
     # Requests
@@ -1329,7 +1465,7 @@ class Program:
 
     def _store_state(self, writer: Writer, state: State) -> None:
         """Append the state, from which a later process can continue."""
-        facts = Facts(payload=dumps(state.classifier))
+        facts = Facts(payload=dumps(state.classifier, features=False))
         header = {"after": state.applied, "versions": versions()}
         state.stored(writer.append("snapshot", header, facts, by=self.by))
 
@@ -1340,15 +1476,16 @@ class Program:
         The state is stored in the same transaction if a model was fitted: nobody can fit the same
         one again, so an entry that depends on it must not be durable without it.
         """
-        with self.ledger.writing(self.name) as writer:
-            state = self._current(writer)
-            with watching_fits() as fits:
-                yield writer, state
-            if state.is_due or fits.n:
-                self._store_state(writer, state)
-        self._state = state
+        with self._turn:
+            with self.ledger.writing(self.name) as writer:
+                state = self._current(writer)
+                with watching_fits() as fits:
+                    yield writer, state
+                if state.is_due or fits.n:
+                    self._store_state(writer, state)
+            self._state = state
 
-    def _current(self, reader: Reader) -> State:
+    def _current(self, reader: LedgerReader) -> State:
         """Return the state after the last entry, and keep none: the caller may fail."""
         state: State | None = vars(self).pop("_state", None)  # in one step: no two threads get it
         later = None if state is None else state.missed(reader)
@@ -1356,16 +1493,19 @@ class Program:
             # Another process fitted a model, or erased applicants, who must not stay in memory.
             state = self._stored(reader)
             later = list(reader.entries(state.applied))
+        else:
+            state.attach(reader)
         for entry in later:
             with watching_fits(refuse=self._would_learn(entry)):
-                parts = state.apply(reader, entry)
-            for recorded, decided in parts:
-                if first_difference(recorded, decided) is not None:
-                    raise LedgerError(
-                        f"round {decided.round} of program {self.name!r} differs from the record "
-                        f"when it is decided again; does the learner have a fixed random_state?"
-                    )
+                state.apply(reader, entry, compare=self._check_same)
         return state
+
+    def _check_same(self, recorded: Decisions, decided: Decisions) -> None:
+        if first_difference(recorded, decided) is not None:
+            raise LedgerError(
+                f"round {decided.round} of program {self.name!r} differs from the record when it "
+                f"is decided again; does the learner have a fixed random_state?"
+            )
 
     def _would_learn(self, entry: Entry) -> LedgerError:
         return LedgerError(
@@ -1373,7 +1513,7 @@ class Program:
             f"later state is stored, so the program cannot go on; verify the ledger."
         )
 
-    def _stored(self, reader: Reader) -> State:
+    def _stored(self, reader: LedgerReader) -> State:
         """Return the newest stored state, or the one before the history."""
         settings = self._settings(reader)
         for entry in reader.newest_first("snapshot"):
@@ -1383,7 +1523,7 @@ class Program:
                 return State.from_snapshot(reader, entry, facts, shape, self._allowed)
         return State.first(settings, reader.facts(settings), self._allowed)
 
-    def _settings(self, reader: Reader) -> Entry:
+    def _settings(self, reader: LedgerReader) -> Entry:
         """Return the program's first entry."""
         settings = reader.entry("program", "#1")
         if settings is None:
@@ -1391,7 +1531,8 @@ class Program:
         return settings
 
 
-def _login_name() -> str:
+def login_name() -> str:
+    """Return the author of entries if nobody is named."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):
@@ -1414,34 +1555,30 @@ def _held_up(classifier: Any) -> list[dict[str, Any]]:
 
 
 def _header(
-    classifier: Any, decided: Decisions, held_up: list[dict[str, Any]], n_identical: int
+    classifier: Any, closed: ClosedRound, held_up: list[dict[str, Any]], n_identical: int
 ) -> dict[str, Any]:
     """Return what a batch says of its round."""
-    t = decided.round
+    t = closed.round
     return {
         "round": t,
-        "ramp": decided.ramp,
-        "status": decided.status,
-        "certified": decided.certified,
-        "group_mode": decided.group_mode,
+        "ramp": closed.ramp,
+        "status": closed.status,
+        "certified": closed.certified,
+        "group_mode": closed.group_mode,
         "rounds": [asdict(record) for record in classifier.rounds_ if record.round == t],
-        "chance": _chances(decided),
-        **({"unlike": [one.as_dict() for one in decided.unlike]} if decided.unlike else {}),
+        "chance": asdict(closed.chances),
+        **({"unlike": [one.as_dict() for one in closed.unlike]} if closed.unlike else {}),
         **({"held_up": held_up} if held_up else {}),
         **({"identical": n_identical} if n_identical else {}),
     }
 
 
-def _chances(decided: Decisions) -> dict[str, Any]:
-    """Return the smallest chance of applicants who could be explored, and how many were tiny."""
-    chances = decided.propensity[~decided.exploit & (decided.propensity > 0)]
-    least = float(chances.min()) if chances.size else float("nan")
-    return {"least": least, "n_hardly": int((chances < TINY).sum())}
-
-
-def _asks_for_persons(classifier: Any, persons: Any) -> bool:
-    """Return whether persons are not known and could explain applicants who look alike."""
-    return persons is None and isinstance(classifier, CertifiedClassifier)
+def _ended_round(reader: LedgerReader) -> Entry | None:
+    """Return the opening of the last round, if it was open and nobody closed it."""
+    last = next(reader.newest_first("batch"), None)
+    if last is None or "ended_by" not in last.says:
+        return None
+    return next(reader.newest_first("round"))
 
 
 def _check_not_paused(control: Control, *, given: bool) -> None:

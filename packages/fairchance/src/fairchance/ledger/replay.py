@@ -8,27 +8,40 @@ give the same state. So an entry is applied by calling the classifier with its c
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.core.decisions import Decisions
-from fairchance.errors import LearningWarning, LedgerError
+from fairchance.core.decisions import ClosedRound, Decisions
+from fairchance.errors import InputError, LearningWarning, LedgerError
 from fairchance.ledger.base import DecisionRows, Entry, Facts, Ints, PeopleRows
 from fairchance.ledger.encoding import Shape
-from fairchance.ledger.sql import Reader
+from fairchance.ledger.sql import LedgerReader
 from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
 from fairchance.methods.certified.classifier import CertifiedClassifier
+from fairchance.methods.closing import RoundParts
 from fairchance.methods.policy import Policy
 from fairchance.methods.storage import loads
 from fairchance.people.likelihoods import PolicyFunction
 
-__all__ = ["CLOSE", "Allowed", "State", "as_decisions", "erased_rows", "first_difference"]
-__all__ += ["lender_options", "opens_rounds", "recorded_parts", "rows_of"]
+__all__ = ["CLOSE", "Allowed", "Comparison", "State", "as_decisions", "close_recorded"]
+__all__ += [
+    "check_opens_rounds",
+    "erased_rows",
+    "first_difference",
+    "lender_options",
+    "opens_rounds",
+    "recorded_parts",
+]
+__all__ += ["recorded_round", "rows_of"]
+
+Comparison = Callable[[Decisions, Decisions], None]  # of recorded decisions with those made again
 
 # A second of replay, about, in applicants: a state is stored once more would have to be replayed.
 _SECOND = 50_000
@@ -72,7 +85,7 @@ class State:
         self.reach(entry)
         self._cost, self.is_due = 0, False
 
-    def missed(self, reader: Reader) -> list[Entry] | None:
+    def missed(self, reader: LedgerReader) -> list[Entry] | None:
         """Return the entries after the last one applied; None if the ledger lacks that entry.
 
         It lacks it after the file was replaced, for example by an older copy.
@@ -82,6 +95,20 @@ class State:
             return None
         return entries[1:]
 
+    def attach(self, reader: LedgerReader) -> None:
+        """Let the classifier read features of applicants from the ledger, which states leave out.
+
+        ``reader`` has to be open when the classifier is used.
+        """
+        if hasattr(self.classifier, "read_features"):
+            self.classifier.read_features(partial(_recorded, reader, self.shape))
+
+    def copy(self) -> Any:
+        """Return a copy of the classifier that can be used without the ledger."""
+        if hasattr(self.classifier, "keep_features"):
+            self.classifier.keep_features()
+        return deepcopy(self.classifier)
+
     @staticmethod
     def first(entry: Entry, facts: Facts, allowed: Allowed) -> State:
         """Return the state after a program's first entry: an unfitted classifier."""
@@ -90,26 +117,33 @@ class State:
 
     @staticmethod
     def from_snapshot(
-        reader: Reader, entry: Entry, facts: Facts, shape: Shape, allowed: Allowed
+        reader: LedgerReader, entry: Entry, facts: Facts, shape: Shape, allowed: Allowed
     ) -> State:
         """Return the state that an entry stores."""
         state = State(_loaded(facts.payload, entry, allowed), shape, entry, allowed)
+        state.attach(reader)
         if getattr(state.classifier, "open_policy_", None) is not None:
             rounds = reader.newest_first("round")
             state.opened = next(one for one in rounds if one.number < entry.number)
         return state
 
     def apply(
-        self, reader: Reader, entry: Entry, *, again: bool = False
-    ) -> list[tuple[Decisions, Decisions]]:
+        self,
+        reader: LedgerReader,
+        entry: Entry,
+        *,
+        again: bool = False,
+        compare: Comparison | None = None,
+    ) -> None:
         """Apply an entry to the classifier.
 
-        Returns the recorded decisions of a round that ends with the entry, in parts, and those that
-        the classifier makes. With ``again`` these may differ; otherwise it raises ``LedgerError``
-        if the recorded ones do not follow from the policy.
+        ``compare`` is called with the recorded decisions of a round that ends with the entry, part
+        by part, and with those that the classifier makes. With ``again`` these may differ;
+        otherwise it raises ``LedgerError`` if the recorded ones do not follow from the policy.
         """
-        facts, decided = reader.facts(entry), []
-        if facts.people is not None and erased_rows(facts.people).any():
+        is_whole = entry.kind == "history" or not opens_rounds(self.classifier)
+        facts, numbers = reader.facts(entry, people=is_whole), entry.people_range
+        if len(numbers) and reader.erased_between(numbers.start, numbers.stop):
             raise LedgerError(
                 f"entry {entry.number} ({entry.kind}) has erased applicants, and no later state is "
                 f"stored; verify the ledger."
@@ -118,19 +152,23 @@ class State:
         with _silent():
             if entry.kind == "history":
                 self._fit(facts)
+                self.attach(reader)
             elif entry.kind == "round":
                 self._open(entry)
             elif entry.kind == "batch":
                 n = entry.says["rows"]["n"]
-                decided = self._decide(reader, entry, facts, again=again)
+                if is_whole:
+                    self._decide_at_once(entry, facts, compare)
+                else:
+                    self._decide(reader, entry, again, compare)
             elif entry.kind in ("outcomes", "correction", "override"):
-                self._learn_facts(reader, entry, facts)
+                persons, states = _told(reader, entry, facts)
+                self._learn(reader, entry.kind, persons, reader.names(persons), states)
             elif entry.kind == "import" and entry.says["void"]:
                 self.classifier.void_round(entry.says["round"])
             elif entry.kind == "control" and entry.says["what"] == "handover":
                 self.classifier.hand_over()
         self.reach(entry, n)
-        return decided
 
     def _fit(self, facts: Facts) -> None:
         assert facts.people is not None
@@ -169,46 +207,44 @@ class State:
         self.opened = entry
 
     def _decide(
-        self, reader: Reader, entry: Entry, facts: Facts, *, again: bool
-    ) -> list[tuple[Decisions, Decisions]]:
+        self, reader: LedgerReader, entry: Entry, again: bool, compare: Comparison | None
+    ) -> None:
         """Open the round of a batch unless it is open, and close it."""
-        people, recorded = facts.people, facts.decisions
-        if not opens_rounds(self.classifier):
-            assert people is not None
-            assert recorded is not None
-            return [self._decide_at_once(entry, people, recorded)]
-        if "opened" not in entry.says:
-            given = recorded is not None and recorded.incumbent is not None
-            n = entry.says["rows"]["n"]
-            self.classifier.open_round(n, incumbent=given, ramp=float(entry.says["ramp"]))
+        says = entry.says
+        if "opened" not in says:
+            self.classifier.open_round(
+                says["rows"]["n"], incumbent=_has_incumbent(reader, entry), ramp=float(says["ramp"])
+            )
         policy: Policy = self.classifier.open_policy_
-        parts = [] if people is None else [*recorded_parts(policy, self.shape, people, recorded)]
-        made = [policy.decide_batch(part.applicants) for part in parts] if again else parts
-        try:
-            self.classifier.close_round(made)
-        except ValueError as error:
-            raise LedgerError(
-                f"round {policy.round} does not follow from its policy ({error}); verify the "
-                f"ledger."
-            ) from error
-        self.learn_deferred(reader, entry)
-        return list(zip(parts, made, strict=True))
+        recorded = recorded_round(reader, entry, policy, self.shape)
 
-    def _decide_at_once(
-        self, entry: Entry, people: PeopleRows, recorded: DecisionRows
-    ) -> tuple[Decisions, Decisions]:
+        def parts() -> Iterator[Decisions]:
+            for part in recorded.parts:
+                made = policy.decide_batch(part.applicants) if again else part
+                if compare is not None:
+                    compare(part, made)
+                yield made
+
+        close_recorded(self.classifier, replace(recorded, parts=parts()))
+        self.learn_deferred(reader, entry)
+
+    def _decide_at_once(self, entry: Entry, facts: Facts, compare: Comparison | None) -> None:
         """Let a classifier decide that opens no rounds."""
+        people, recorded = facts.people, facts.decisions
+        assert people is not None
+        assert recorded is not None
         X, groups, ids = self.shape.people(people)
         options = lender_options(recorded, float(entry.says["ramp"]), people)
         decided = self.classifier.decide(
             X, sensitive_features=groups, ids=ids, unlike_history=True, **options
         )
-        return as_decisions(recorded, ids), decided
+        if compare is not None:
+            compare(as_decisions(recorded, ids), decided)
 
     # Outcomes
 
     def learn(
-        self, reader: Reader, entry: Entry, persons: Ints, names: Sequence[str], states: Any
+        self, reader: LedgerReader, entry: Entry, persons: Ints, names: Sequence[str], states: Any
     ) -> None:
         """Apply outcomes, a correction or an override whose content the caller has at hand.
 
@@ -219,43 +255,36 @@ class State:
             self._learn(reader, entry.kind, persons, names, np.array(states, np.str_))
         self.reach(entry, len(states))
 
-    def learn_deferred(self, reader: Reader, closed: Entry) -> None:
-        """Apply what was recorded about applicants of a round while it was open."""
+    def learn_deferred(self, reader: LedgerReader, closed: Entry) -> None:
+        """Apply what was recorded about applicants of a round while it was open.
+
+        Only the newest state of each counts: a correction before the tests costs nothing.
+        """
         opened, self.opened = self.opened, None
         if opened is None:
             return
-        first = opened.people_range.start
+        newest: dict[int, str] = {}
         for entry in reader.entries(opened.number):
             if entry.number > closed.number:
                 break
             if entry.kind in ("outcomes", "correction", "override"):
-                self._learn_facts(reader, entry, reader.facts(entry), first)
-
-    def _learn_facts(self, reader: Reader, entry: Entry, facts: Facts, first: int = 0) -> None:
-        """Learn what an entry says about applicants from a number on."""
-        if facts.outcomes is not None:
-            persons, states = facts.outcomes.persons, np.array(facts.outcomes.states, np.str_)
-            kept = (reader.overridden_by(persons) < 0) & (persons >= first)
-        elif facts.overrides is not None:
-            # Applicants whom an undo rejects again were never accepted by the classifier.
-            persons = facts.overrides.persons
-            states = np.full(persons.size, "withdrawn")
-            undo = entry.says.get("undo", False)
-            kept = ~facts.overrides.accepted & (not undo) & (persons >= first)
-        else:
-            return
-        self._learn(reader, entry.kind, persons[kept], reader.names(persons[kept]), states[kept])
+                told = _told(reader, entry, reader.facts(entry, people=False))
+                newest.update(zip(*(column.tolist() for column in told), strict=True))
+        listed = sorted(person for person in newest if person >= opened.people_range.start)
+        persons = np.array(listed, np.int64)
+        states = np.array([newest[person] for person in listed], np.str_)
+        self._learn(reader, "outcomes", persons, reader.names(persons), states)
 
     def _learn(
         self,
-        reader: Reader,
+        reader: LedgerReader,
         kind: str,
         persons: Ints,
         names: Sequence[str | None],
         states: NDArray[np.str_],
     ) -> None:
         order = np.argsort(persons, kind="stable")
-        order = order[self._knows(reader, persons[order])]
+        order = order[self.knows(reader, persons[order])]
         ids, states = self.shape.ids([names[row] for row in order.tolist()]), states[order]
         self._withdraw(ids[states == "withdrawn"])
         if (states == "not_taken").any():
@@ -265,7 +294,7 @@ class State:
             learn = self.classifier.correct if kind == "correction" else self.classifier.observe
             learn(ids[labelled], self.shape.labels(states[labelled].tolist()))
 
-    def _knows(self, reader: Reader, persons: Ints) -> NDArray[np.bool_]:
+    def knows(self, reader: LedgerReader, persons: Ints) -> NDArray[np.bool_]:
         """Return which applicants the classifier knows: not those of an open round, nor late ones.
 
         An applicant whose decision was imported after the round had closed is no evidence.
@@ -284,6 +313,34 @@ class State:
             self.classifier.withdraw(ids)
 
 
+def _recorded(
+    reader: LedgerReader, shape: Shape, rounds: NDArray[np.int32]
+) -> Iterator[tuple[Any, Any, NDArray[Any]]]:
+    """Yield features, groups and ids of the accepted applicants of some rounds, erased ones not."""
+    for kind in ("batch", "history"):
+        for entry in reader.newest_first(kind):
+            round = entry.says.get("round", 0)
+            if round in rounds:
+                yield from map(shape.people, reader.accepted(entry))
+            elif round < rounds.min():
+                break
+
+
+def _told(reader: LedgerReader, entry: Entry, facts: Facts) -> tuple[Ints, NDArray[np.str_]]:
+    """Return the applicants of whom a classifier learns something by an entry, and their states."""
+    if facts.outcomes is not None:
+        persons, states = facts.outcomes.persons, np.array(facts.outcomes.states, np.str_)
+        kept = reader.overridden_by(persons) < 0
+    elif facts.overrides is not None:
+        # Applicants whom an undo rejects again were never accepted by the classifier.
+        persons = facts.overrides.persons
+        states = np.full(persons.size, "withdrawn")
+        kept = ~facts.overrides.accepted & (not entry.says.get("undo", False))
+    else:
+        return np.empty(0, np.int64), np.empty(0, np.str_)
+    return persons[kept], states[kept]
+
+
 def opens_rounds(classifier: Any) -> bool:
     """Return whether a classifier opens and closes rounds by policies.
 
@@ -292,6 +349,15 @@ def opens_rounds(classifier: Any) -> bool:
     if type(classifier) is PartialFeedbackClassifier:
         return bool(classifier.exploration == "coins")
     return type(classifier) is CertifiedClassifier
+
+
+def check_opens_rounds(classifier: Any) -> None:
+    """Raise if a classifier decides on whole batches only."""
+    if not opens_rounds(classifier):
+        raise InputError(
+            f"a {type(classifier).__name__} draws from whole batches; send these to decide, or "
+            f"make a program with exploration = 'coins' or kind = 'certified'."
+        )
 
 
 @contextmanager
@@ -329,6 +395,48 @@ def lender_options(
         given["persons"] = np.array(people.person_keys)
     options = {name: values for name, values in given.items() if values is not None}
     return options if ramp == 1 else options | {"ramp": ramp}
+
+
+def recorded_round(
+    reader: LedgerReader,
+    entry: Entry,
+    policy: Policy,
+    shape: Shape,
+    look: Callable[[PeopleRows], None] | None = None,
+) -> RoundParts:
+    """Return the recorded decisions of a round, read part by part, as ``close_round`` takes them.
+
+    ``entry`` is its batch, or the entry that opened it while it is open. ``look`` is called with
+    each part of its applicants.
+    """
+
+    def parts() -> Iterator[Decisions]:
+        for people, decisions in reader.parts(entry):
+            if look is not None:
+                look(people)
+            yield from recorded_parts(policy, shape, people, decisions)
+
+    return RoundParts(parts(), *reader.several(entry))
+
+
+def close_recorded(classifier: Any, parts: RoundParts) -> ClosedRound:
+    """Close a round with recorded decisions, which must follow from its policy."""
+    round = classifier.open_policy_.round
+    try:
+        closed: ClosedRound = classifier.close_round(parts)
+    except LedgerError:
+        raise
+    except ValueError as error:
+        raise LedgerError(
+            f"round {round} does not follow from its policy ({error}); verify the ledger."
+        ) from error
+    return closed
+
+
+def _has_incumbent(reader: LedgerReader, entry: Entry) -> bool:
+    """Return whether the lender's own decisions were given with a batch."""
+    _, decisions = next(reader.parts(entry, 1))
+    return decisions.incumbent is not None
 
 
 def recorded_parts(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fairchance.errors import InputError
 from fairchance.ledger.base import Ints, check_text
-from fairchance.ledger.sql import Reader, SqlLedger
+from fairchance.ledger.sql import LedgerReader, SqlLedger
 
 __all__ = ["MONTHS", "MOST_MONTHS", "Deadlines", "also_in", "check_reason"]
 __all__ += ["expired", "held", "in_utc", "months_later", "retention_months"]
@@ -97,7 +97,7 @@ class Deadlines:
     until: _Times
 
     @staticmethod
-    def of(reader: Reader, months: int) -> Deadlines:
+    def of(reader: LedgerReader, months: int) -> Deadlines:
         """Return the deadlines of all applicants of a program."""
         kinds = ("history", "batch", "import")
         entries = [entry for kind in kinds for entry in reader.entries(kind=kind)]
@@ -114,7 +114,7 @@ class Deadlines:
         run = np.searchsorted(self.first[order], persons, side="right") - 1
         return np.asarray(self.until[order[run]])
 
-    def over(self, reader: Reader, now: datetime) -> Ints:
+    def over(self, reader: LedgerReader, now: datetime) -> Ints:
         """Return the numbers of applicants whose period is over, erased or not."""
         people = [np.empty(0, np.int64)]
         for run in np.flatnonzero(self.until <= np.datetime64(in_utc(now))):
@@ -123,7 +123,7 @@ class Deadlines:
         return np.concatenate(people)
 
 
-def held(reader: Reader) -> Ints:
+def held(reader: LedgerReader) -> Ints:
     """Return the numbers of the applicants under hold."""
     persons: set[int] = set()
     for entry in reader.entries(kind="hold"):
@@ -132,7 +132,7 @@ def held(reader: Reader) -> Ints:
     return np.array(sorted(persons), np.int64)
 
 
-def expired(reader: Reader, deadlines: Deadlines, now: datetime) -> list[str]:
+def expired(reader: LedgerReader, deadlines: Deadlines, now: datetime) -> list[str]:
     """Return the applications whose period is over, without those held or erased."""
     persons = np.setdiff1d(deadlines.over(reader, now), held(reader))
     erased = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]

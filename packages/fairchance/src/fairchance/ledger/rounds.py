@@ -17,20 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.core.decisions import Decisions
-from fairchance.errors import InputError, KnownApplicationError
+from fairchance.errors import InputError, KnownApplicationError, OtherContentError
 from fairchance.ledger.answers import Sent, answer, facts_of, new_ids
 from fairchance.ledger.base import Entry, Facts, RecordedRows
 from fairchance.ledger.encoding import Shape, encode_read_groups
 from fairchance.ledger.policies import read_policy
 from fairchance.ledger.replay import Allowed
 from fairchance.ledger.retention import months_later
-from fairchance.ledger.sql import Reader, SqlLedger
+from fairchance.ledger.sql import LedgerReader, SqlLedger
 from fairchance.methods.policy import Policy
 from fairchance.people.intake import Batch, read_flags
-from fairchance.people.reasons import reasons_for
+from fairchance.people.reasons import as_codes, reasons_for
 
 __all__ = ["Desk", "RoundRules"]
 
+# Files may hold numbers in single precision, and other machines sum in another order.
+_CLOSE = 1e-5
 _PIECES = 8  # so many processes may decide before one of them looks whether the round is full
 
 
@@ -94,12 +96,15 @@ class Desk:
         The policy of the round.
     """
 
-    def __init__(self, reader: Reader, settings: Entry, opened: Entry, allowed: Allowed) -> None:
+    def __init__(
+        self, reader: LedgerReader, settings: Entry, opened: Entry, allowed: Allowed
+    ) -> None:
         self.opened = opened
         self.policy: Policy = read_policy(reader, opened, allowed)
         self._shape = Shape.read(settings.says)
         rules = RoundRules.of(settings.says.get("about", {}))
         self._at_most = None if rules is None else rules.at_most
+        self._typical: NDArray[np.float64] | None = None  # the reference as the policy reads it
         self._n_own, self._look_at, self._is_full = 0, 0, False
         if self._at_most is not None:
             left = self._at_most - reader.n_since(opened.people_range.start)
@@ -178,8 +183,19 @@ class Desk:
             decided.accepted,
             self._shape.reference,
             sensitive_features=sent.sensitive_features,
+            **self._read_already(sent, batch),
         )
         return decided, facts_of(sent, decided, reasons, batch.persons)
+
+    def _read_already(self, sent: Sent, batch: Batch) -> dict[str, Any]:
+        """Return what reasons need not read again, if the policy reads codes."""
+        reference = self._shape.reference
+        if reference is None or self.policy.reader.places is None:
+            return {}
+        if self._typical is None:
+            given = {"sensitive_features": sent.sensitive_features}
+            self._typical = as_codes(self.policy, sent.encoded.X, reference, **given)
+        return {"scored": self.policy.scored(batch), "typical": self._typical}
 
     def decided_elsewhere(
         self, sent: Sent, batch: Batch, accepted: Any, rows: NDArray[np.intp]
@@ -189,40 +205,62 @@ class Desk:
         Raises if one of them, or of the others, does not follow from the policy.
         """
         made = read_flags(accepted, len(batch), "accepted")
-        decided = self.policy.decide_batch(batch)
-        wrong = np.flatnonzero(decided.accepted != made)
+        does = self.does_instead(batch, made)
+        wrong = np.flatnonzero(does != "")
         if wrong.size:
-            does = "accepts" if decided.accepted[wrong[0]] else "rejects"
             raise InputError(
                 f"{wrong.size} of {made.size} decisions do not follow from the policy of round "
-                f"{self.policy.round}, which {does} {batch.ids[wrong[0]].item()!r} first; nothing "
-                f"was recorded, remove them."
+                f"{self.policy.round}, which {does[wrong[0]]} {batch.ids[wrong[0]].item()!r} "
+                f"first; nothing was recorded, remove them."
             )
         return self._facts(sent[rows], batch[rows])[1] if rows.size else Facts()
 
-    def unrecorded(self, reader: Reader, sent: Sent, batch: Batch) -> NDArray[np.intp]:
+    def does_instead(
+        self, batch: Batch, accepted: NDArray[np.bool_], **numbers: NDArray[np.float64]
+    ) -> NDArray[np.str_]:
+        """Return what the policy does where decisions differ from it; empty where they do not.
+
+        ``numbers`` are their ``score`` and ``propensity``, if they are given.
+        """
+        decided = self.policy.decide_batch(batch)
+        does = np.where(decided.accepted, "accepts", "rejects").astype(np.object_)
+        does[decided.accepted == accepted] = ""
+        for name, given in numbers.items():
+            close = np.isclose(given, getattr(decided, name), _CLOSE, _CLOSE)
+            does[~close & (does == "")] = f"has another {name}"
+        return does.astype(np.str_)
+
+    def unrecorded(self, reader: LedgerReader, sent: Sent, batch: Batch) -> NDArray[np.intp]:
         """Return which applications are not on record; the others must be of this content."""
+        new, other, recorded = self.compared(reader, sent, batch)
+        if other.any():
+            raise OtherContentError(
+                f"the application {str(batch.ids[np.argmax(other)])!r} is recorded with another "
+                f"content; send it as recorded, or under a new id."
+            )
+        rounds = {*recorded.rounds.tolist()}
+        own = rounds == {self.policy.round}
+        if rounds and (len(rounds) > 1 or 0 in rounds or (new.any() and not own)):
+            raise InputError(
+                f"{len(recorded.people)} of {len(batch)} applications are in the ledger already, "
+                f"first {recorded.people.applications[0]!r} in round {min(rounds)}; send them "
+                f"apart from others, and an applicant who applies again under a new id."
+            )
+        return np.flatnonzero(new)
+
+    def compared(
+        self, reader: LedgerReader, sent: Sent, batch: Batch
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], RecordedRows]:
+        """Return which applications are not on record, which with other content, and the record."""
         recorded = reader.recorded(list(map(str, batch.ids.tolist())))
         stored = dict(zip(recorded.people.applications, _contents(recorded), strict=True))
-        new = []
+        new, other = np.zeros((2, len(batch)), np.bool_)
         for row, (name, content) in enumerate(_sent_contents(sent, batch)):
-            if name not in stored:
-                new.append(row)
-            elif stored[name] != content:
-                raise InputError(
-                    f"the application {name!r} is recorded with another content; send it as "
-                    f"recorded, or under a new id."
-                )
-        rounds = {*recorded.rounds.tolist()}
-        if rounds and (len(rounds) > 1 or 0 in rounds or (new and rounds != {self.policy.round})):
-            raise InputError(
-                f"{len(stored)} of {len(batch)} applications are in the ledger already, first "
-                f"{recorded.people.applications[0]!r} in round {min(rounds)}; send them apart "
-                f"from others, and an applicant who applies again under a new id."
-            )
-        return np.array(new, np.intp)
+            new[row] = name not in stored
+            other[row] = not new[row] and stored[name] != content
+        return new, other, recorded
 
-    def answer(self, reader: Reader, batch: Batch) -> Decisions:
+    def answer(self, reader: LedgerReader, batch: Batch) -> Decisions:
         """Return the recorded decisions on applicants, who are all of one round."""
         names = list(map(str, batch.ids.tolist()))
         recorded = reader.recorded(names)
@@ -237,7 +275,7 @@ class Desk:
         )
         return replace(answered, receipts=tuple(recorded.receipts[row] for row in rows))
 
-    def _says_of(self, reader: Reader, recorded: RecordedRows) -> Mapping[str, Any]:
+    def _says_of(self, reader: LedgerReader, recorded: RecordedRows) -> Mapping[str, Any]:
         """Return the header of the entry that says how recorded applications were decided on."""
         assert recorded.people.persons is not None
         person = int(recorded.people.persons[0])

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 __all__ = [
     "NEWEST",
     "PERSONAL",
+    "access_keys",
     "entries",
     "erasures",
     "group_values",
@@ -162,6 +163,22 @@ row_digests = sa.Table(
         for name in ("decisions", "outcomes", "overrides", "erasures")
     ),
     _reference("entries", "entry", "number"),
+    sqlite_with_rowid=False,
+)
+
+# Who may use a program over HTTP (``ledger.keys``). They are no part of the chain: they decide
+# nothing, and an entry names the key that made it. ``secret`` is a hash.
+access_keys = sa.Table(
+    "access_keys",
+    metadata,
+    sa.Column("program", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("secret", _HASH, nullable=False),
+    sa.Column("made", sa.Text, nullable=False),
+    sa.Column("revoked", sa.Text),
+    sa.ForeignKeyConstraint(["program"], ["programs.program"]),
     sqlite_with_rowid=False,
 )
 

@@ -64,7 +64,7 @@ from fairchance.ledger.chain import (
 from fairchance.ledger.inserts import RESERVE, SETTINGS, Inserter, insert_rows, number_rows
 from fairchance.people.ids import is_text
 
-__all__ = ["Reader", "SqlLedger", "Writer"]
+__all__ = ["PART", "LedgerReader", "SqlLedger", "Writer"]
 
 # What reading raises if a database holds values that no ledger writes.
 _ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
@@ -73,7 +73,7 @@ _NONE = -1
 LONGEST_PAUSE = timedelta(days=5 * 366)  # between entries; a longer one is taken for a wrong clock
 _CLOCKS_DIFFER = timedelta(minutes=5)  # those of several machines that write
 
-_PART = 10_000  # applicants of a round that are read at once
+PART = 10_000  # applicants of a round that are read at once
 
 
 class SqlLedger:
@@ -152,7 +152,7 @@ class SqlLedger:
             yield Writer(connection, number, name, self.clock)
 
     @contextmanager
-    def reading(self, program: str) -> Iterator[Reader]:
+    def reading(self, program: str) -> Iterator[LedgerReader]:
         """Read one program."""
         with database.translating_errors(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
@@ -163,7 +163,7 @@ class SqlLedger:
                 connection.connection.execute("PRAGMA query_only=ON")
             with connection.begin():
                 self._check(connection)
-                yield Reader(connection, self._number(connection, program), program)
+                yield LedgerReader(connection, self._number(connection, program), program)
 
     @contextmanager
     def writing(self, program: str) -> Iterator[Writer]:
@@ -182,7 +182,7 @@ class SqlLedger:
         program
             The program's name.
         opened
-            The entry that opened the round (``Reader.open_round``).
+            The entry that opened the round (``LedgerReader.open_round``).
         facts
             The applicants and the decisions on them.
 
@@ -191,7 +191,7 @@ class SqlLedger:
         RoundClosedError
             If the round is open no more. Nothing was recorded.
         KnownApplicationError
-            If one of the applications is recorded already (``Reader.recorded``). Nothing was
+            If one of the applications is recorded already (``LedgerReader.recorded``). Nothing was
             recorded.
         """
         rows = _rows_of_round(opened, facts)
@@ -265,7 +265,7 @@ class SqlLedger:
         return int(number)
 
 
-class Reader:
+class LedgerReader:
     """A consistent view of one program, on an open connection."""
 
     def __init__(self, connection: sa.Connection, program: int, name: str) -> None:
@@ -278,6 +278,21 @@ class Reader:
         newest = self._select(link.number, link.hash).order_by(link.number.desc()).limit(1)
         row = self._connection.execute(newest).first()
         return Checkpoint(self._name, *(row or (0, NOTHING)))
+
+    def last_entry(self) -> Entry | None:
+        """Return the last entry; None before the first."""
+        newest = self._select(*_ENTRY).order_by(schema.entries.c.number.desc()).limit(1)
+        row = self._connection.execute(newest).first()
+        return None if row is None else Entry(*row)
+
+    def rows_of(self, table: sa.Table, size: int) -> Iterator[Columns]:
+        """Yield all rows of a table as they are stored, so many at a time."""
+        columns = tuple(table.c)[1:]  # all but the program
+        rows = self._select(*columns).order_by(*columns[:2])
+        found = self._connection.execute(rows, execution_options={"yield_per": size})
+        for part in found.partitions():
+            values = zip(*part, strict=True)
+            yield {column.name: one for column, one in zip(columns, values, strict=True)}
 
     def entry(self, kind: str, key: str) -> Entry | None:
         """Return the entry of a kind and key, if there is one."""
@@ -335,7 +350,7 @@ class Reader:
                 schema.entries,
                 (link.program == rounds.program) & (link.number == rounds.opened),
             )
-            .where(rounds.program == self._program)
+            .where(rounds.program == self._program, link.kind == "round")
             .order_by(rounds.round.desc())
             .limit(1)
         )
@@ -345,40 +360,88 @@ class Reader:
     def recorded(self, applications: Sequence[str]) -> RecordedRows:
         """Return what is recorded of applications, without those that are not known."""
         names = [name for name in applications if is_text(name)]
+        return self._recorded(_is_one_of(self._connection, schema.people.c.application, names))
+
+    def recorded_person(self, person: int, *, groups: bool = True) -> RecordedRows:
+        """Return what is recorded of the applicant of a number, also if erased."""
+        return self._recorded(schema.people.c.person == person, groups=groups)
+
+    def _recorded(self, where: sa.ColumnElement[bool], *, groups: bool = True) -> RecordedRows:
         with self._legible("the recorded applications"):
-            is_named = _is_one_of(self._connection, schema.people.c.application, names)
-            people = self._columns(schema.people, is_named)
-            has_value = _is_one_of(self._connection, schema.group_values.c.person, people["person"])
-            groups = self._columns(schema.group_values, has_value)
+            people = self._columns(schema.people, where)
+            persons = people["person"] if groups else []
+            has_value = _is_one_of(self._connection, schema.group_values.c.person, persons)
+            values = self._columns(schema.group_values, has_value) if persons else {"person": ()}
             return RecordedRows(
-                _people(people, groups if groups["person"] else None),
+                _people(people, values if values["person"] else None),
                 _decisions(people),
                 np.array(people["round"], np.int64),
-                split_digests(digests_of(_only_people(people, groups)).decisions),
+                split_digests(digests_of(_only_people(people, values)).decisions),
             )
 
-    def parts(self, entry: Entry, size: int = _PART) -> Iterator[tuple[PeopleRows, DecisionRows]]:
+    def person_of(self, application: str) -> int | None:
+        """Return the number of an application; None if it is not known."""
+        if not is_text(application):
+            return None
+        people = schema.people.c
+        named = self._select(people.person).where(people.application == application)
+        person: int | None = self._first(named)
+        return person
+
+    def erasure_of(self, person: int) -> Entry | None:
+        """Return the entry that erased an applicant; None if none did."""
+        erased = schema.erasures.c
+        number = self._first(self._select(erased.entry).where(erased.person == person))
+        return None if number is None else self.numbered(number)
+
+    def parts(
+        self, entry: Entry, size: int | None = None, *, newest: int | None = None
+    ) -> Iterator[tuple[PeopleRows, DecisionRows]]:
         """Yield the applicants of an entry in parts, in the order of their numbers.
 
-        Of the entry that opened a round these are the applicants until now, if it is still open.
-        A writer calls ``hold_round`` first, so that none is missed.
+        Of the entry that opened a round these are the applicants until now, if it is still open, or
+        about so many of the ``newest``. A writer calls ``hold_round`` first, so that none is
+        missed.
         """
         with self._legible(f"the applicants of entry {entry.number}"):
             stored = self.stored_parts(entry, size)
             if entry.kind == "round" and entry == self.open_round():
-                stored = self.stored_people(entry.people_range.start, size=size)
+                first = 0 if newest is None else self.people_end() - newest
+                stored = self.stored_people(max(first, entry.people_range.start), size=size)
             for rows in stored:
                 if rows.people["person"]:
                     groups = rows.group_values if entry.says["rows"]["groups"] else None
                     yield _people(rows.people, groups), _decisions(rows.people)
 
-    def stored_parts(self, entry: Entry, size: int = _PART) -> Iterator[StoredRows]:
+    def accepted(self, entry: Entry) -> Iterator[PeopleRows]:
+        """Yield the accepted applicants of an entry who are not erased, in parts."""
+        columns, last = schema.people.c, entry.people_range.start - 1
+        is_read = columns.accepted & columns.application.is_not(None)
+        is_read &= columns.person < entry.people_range.stop
+        with self._legible(f"the accepted applicants of entry {entry.number}"):
+            while True:
+                people, values = (
+                    self._columns(schema.people, is_read & (columns.person > last), PART),
+                    None,
+                )
+                if people["person"]:
+                    if entry.says["rows"]["groups"]:
+                        of_them = _is_one_of(
+                            self._connection, schema.group_values.c.person, people["person"]
+                        )
+                        values = self._columns(schema.group_values, of_them)
+                    yield _people(people, values)
+                if len(people["person"]) < PART:
+                    return
+                last = people["person"][-1]
+
+    def stored_parts(self, entry: Entry, size: int | None = None) -> Iterator[StoredRows]:
         """Yield the rows of an entry as they are stored, even if they are damaged, in parts.
 
         The first part has all rows that are no applicants.
         """
         people = entry.people_range
-        if len(people) <= size:
+        if len(people) <= (size or PART):
             yield self.stored(entry)
             return
         with self._any_text():
@@ -386,10 +449,11 @@ class Reader:
         yield from self.stored_people(people.start, people.stop, size)
 
     def stored_people(
-        self, first: int, end: int | None = None, size: int = _PART
+        self, first: int, end: int | None = None, size: int | None = None
     ) -> Iterator[StoredRows]:
         """Yield applicants from a number on, or to before another, as they are stored, in parts."""
         tables, last = (schema.people, schema.group_values), None
+        size = size or PART
         while True:
             after = [
                 table.c.person >= first if last is None else table.c.person > last
@@ -432,17 +496,18 @@ class Reader:
         person = self._connection.execute(last.limit(1)).scalar()
         return 0 if person is None else int(person) + 1
 
-    def facts(self, entry: Entry) -> Facts:
-        """Return the rows of an entry."""
+    def facts(self, entry: Entry, *, people: bool = True) -> Facts:
+        """Return the rows of an entry, without its applicants if ``people`` is False."""
         with self._legible(f"entry {entry.number}"):
-            rows, says = self._rows(entry), entry.says["rows"]
+            rows, says = self._rows(entry, people=people), entry.says["rows"]
             outcomes, overrides = rows.outcomes, rows.overrides
             _check_states(outcomes["state"])
+            has_people = people and says["n"]
             return Facts(
                 _people(rows.people, rows.group_values if says["groups"] else None)
-                if says["n"]
+                if has_people
                 else None,
-                _decisions(rows.people) if says["n"] else None,
+                _decisions(rows.people) if has_people else None,
                 OutcomeRows(np.array(outcomes["person"], np.int64), outcomes["state"])
                 if outcomes["person"]
                 else None,
@@ -495,6 +560,30 @@ class Reader:
         content: bytes | None = self._connection.execute(stored).scalar()
         return content
 
+    def several(self, entry: Entry) -> tuple[NDArray[np.uint64] | None, bool]:
+        """Return the persons with several applications in a round, and whether all are known.
+
+        None if no person is known. Of the entry that opened a round these are those until now.
+        """
+        columns, numbers = schema.people.c, entry.people_range
+        inside = columns.person >= numbers.start
+        if entry.kind != "round":
+            inside &= columns.person < numbers.stop
+        counted = sa.select(sa.func.count(), sa.func.count(columns.person_key)).where(
+            columns.program == self._program, inside
+        )
+        n, n_known = self._connection.execute(counted).one()
+        if not n_known:
+            return None, not n
+        often = (
+            self._select(columns.person_key)
+            .where(inside, columns.person_key.is_not(None))
+            .group_by(columns.person_key)
+            .having(sa.func.count() > 1)
+        )
+        keys = np.array(self._fetch(often)[0], np.int64).view(np.uint64)
+        return np.sort(keys), n_known == n
+
     def n_since(self, person: int) -> int:
         """Return how many applicants have this number or a larger one."""
         rows = self._select(schema.people.c.person).where(schema.people.c.person >= person)
@@ -542,18 +631,27 @@ class Reader:
             number = self._first(self._select(table.c.entry).where(table.c.entry.not_in(numbers)))
             if number is not None:
                 return f"a row of table {table.name} is of entry {number!r}, which does not exist"
-        return self._other_round()
+        return self._other_round() or self._empty_program()
+
+    def _empty_program(self) -> str | None:
+        """Describe a program without entries, which no call leaves."""
+        named, known = schema.programs.c, sa.select(schema.entries.c.program)
+        name = self._first(sa.select(named.name).where(named.program.not_in(known)))
+        return None if name is None else f"program {name!r} in table programs has no entries"
 
     def _other_round(self) -> str | None:
-        """Describe a row of the table of rounds that differs from the entries."""
+        """Describe a row of rounds that differs from the entries; not in ``reserved`` if open."""
         rounds = schema.rounds.c
         closed = {entry.says.get("opened"): entry.number for entry in self.entries(kind="batch")}
         made = {
-            entry.says["round"]: (entry.number, closed.get(entry.number))
+            entry.says["round"]: (entry.number, end, None if end is None else first)
             for entry in self.entries(kind="round")
+            for end, first in [(closed.get(entry.number), entry.people_range.start)]
         }
-        rows = self._connection.execute(self._select(rounds.round, rounds.opened, rounds.closed))
-        stored = {row[0]: (row[1], row[2]) for row in rows}
+        rows = self._connection.execute(
+            self._select(rounds.round, rounds.opened, rounds.closed, rounds.reserved)
+        )
+        stored = {row[0]: (row[1], row[2], None if row[2] is None else row[3]) for row in rows}
         other = [one for one in stored | made if stored.get(one) != made.get(one)]
         return f"round {other[0]!r} in table rounds differs from its entries" if other else None
 
@@ -614,6 +712,33 @@ class Reader:
                 _check_lists("a group value", set(values))
             return list(zip(names, values, strict=True))
 
+    def losses(self) -> list[tuple[int, int, int]]:
+        """Count accepted applicants who did not take a loan, were withdrawn or rejected by hand.
+
+        By entry, in the order in which that was first recorded: the round, how many of them were
+        explored, and how many others.
+        """
+        people, outcomes, overrides = (
+            table.c for table in (schema.people, schema.outcomes, schema.overrides)
+        )
+        state = outcomes.state.in_(("not_taken", "withdrawn"))
+        refused = self._select(overrides.person, overrides.entry).where(~overrides.accepted)
+        without_loan = self._select(outcomes.person, outcomes.entry).where(state)
+        lost = without_loan.union_all(refused).subquery()
+        entry = sa.func.min(lost.c.entry).label("entry")
+        first = sa.select(lost.c.person, entry).group_by(lost.c.person).subquery()
+        by_score = sa.func.sum(sa.cast(people.exploit, sa.Integer))
+        rows = (
+            self._select(people.round, sa.func.count() - by_score, by_score)
+            .join(first, people.person == first.c.person)
+            .where(people.accepted, people.round > 0)
+            .group_by(first.c.entry, people.round)
+            .order_by(first.c.entry, people.round)
+        )
+        with self._legible("the losses"):
+            found = self._connection.execute(rows)
+            return [(int(round), int(n), int(others)) for round, n, others in found]
+
     def sizes(self, kind: str) -> dict[int, int]:
         """Return the number of applicants of each correction, override or erasure, by entry."""
         tables = {"override": schema.overrides, "erasure": schema.erasures}
@@ -626,6 +751,62 @@ class Reader:
             .order_by(link.number)
         )
         return {int(number): int(n) for number, n in self._connection.execute(rows)}
+
+    def outcomes_of(self, person: int) -> list[tuple[int, str]]:
+        """Return the outcomes of an applicant, each with its entry, the oldest first."""
+        table = schema.outcomes.c
+        rows = self._select(table.entry, table.state).where(table.person == person)
+        with self._legible(f"the outcomes of applicant {person}"):
+            found = [tuple(row) for row in self._connection.execute(rows.order_by(table.entry))]
+            _check_states(state for _, state in found)
+        return found
+
+    def overrides_of(self, person: int) -> list[tuple[int, bool, str]]:
+        """Return the overrides of an applicant, each with its entry, the oldest first."""
+        table = schema.overrides.c
+        rows = self._select(table.entry, table.accepted, table.reason)
+        rows = rows.where(table.person == person).order_by(table.entry)
+        return [tuple(row) for row in self._connection.execute(rows)]
+
+    def newest_people(
+        self, least: int, before: int | None, most: int
+    ) -> tuple[RecordedRows, Standing]:
+        """Return the applicants of the largest numbers, and their status, without the erased.
+
+        Only numbers from ``least`` on count and, unless it is None, those less than ``before``.
+        """
+        table = schema.people.c
+        rows = self._select(table.person).where(table.person >= least)
+        rows = rows.where(table.application.is_not(None))
+        if before is not None:
+            rows = rows.where(table.person < before)
+        with self._legible("the newest applicants"):
+            persons = self._fetch(rows.order_by(table.person.desc()).limit(most))[0]
+            names = [str(name) for name in self.names(np.sort(np.array(persons, np.int64)))]
+            return self.recorded(names), self.standing(names)
+
+    def draws(self) -> tuple[int, int, float]:
+        """Count the applicants of all rounds, those accepted, and how many were to be expected."""
+        table = schema.people.c
+        accepted = sa.func.sum(sa.cast(table.accepted, sa.Integer))
+        columns = sa.func.count(), accepted, sa.func.sum(table.propensity)
+        counted = sa.select(*columns).where(table.program == self._program, table.round > 0)
+        n, taken, expected = self._connection.execute(counted).one()
+        return int(n), int(taken or 0), float(expected or 0.0)
+
+    def numbered(self, number: int) -> Entry:
+        """Return the entry of a number."""
+        link = schema.entries.c
+        row = self._connection.execute(self._select(*_ENTRY).where(link.number == number)).first()
+        if row is None:
+            raise LedgerError(f"program {self._name!r} has no entry {number}; verify the ledger.")
+        return Entry(*row)
+
+    def access_keys(self) -> list[tuple[Any, ...]]:
+        """Return the keys of the program, revoked ones too: the columns of their table."""
+        columns = schema.access_keys.c
+        rows = self._select(*tuple(columns)[1:]).order_by(columns.made, columns.key)
+        return [tuple(row) for row in self._connection.execute(rows)]
 
     def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
         """Return the applicants of one entry from a number to before another."""
@@ -657,12 +838,8 @@ class Reader:
 
     def _end(self) -> tuple[int, bytes, int]:
         """Return the last entry's number and hash, and the number of the next applicant."""
-        newest = self._select(*_ENTRY).order_by(schema.entries.c.number.desc()).limit(1)
-        row = self._connection.execute(newest).first()
-        if row is None:
-            return 0, NOTHING, 0
-        entry = Entry(*row)
-        return entry.number, entry.hash, entry.people_range.stop
+        last = self.last_entry()
+        return (0, NOTHING, 0) if last is None else (last.number, last.hash, last.people_range.stop)
 
     @contextmanager
     def _legible(self, what: str) -> Iterator[None]:
@@ -676,12 +853,15 @@ class Reader:
                 f"{what} of program {self._name!r} cannot be read ({error}); verify the ledger."
             ) from error
 
-    def _rows(self, entry: Entry) -> StoredRows:
+    def _rows(self, entry: Entry, *, people: bool = True) -> StoredRows:
         """Return the rows of an entry; the newest are kept, to be checked and then used."""
-        if self._newest_rows is None or self._newest_rows[0] != entry.number:
-            rows = self._read_rows(entry.people_range, entry.number)
-            self._newest_rows = entry.number, rows
-        return self._newest_rows[1]
+        if self._newest_rows is not None and self._newest_rows[0] == entry.number:
+            return self._newest_rows[1]
+        if not people:
+            return self._read_rows(entry.people_range[:0], entry.number)
+        rows = self._read_rows(entry.people_range, entry.number)
+        self._newest_rows = entry.number, rows
+        return rows
 
     def _read_rows(self, people: range, number: int) -> StoredRows:
         return StoredRows(
@@ -768,7 +948,7 @@ class Reader:
         return _last_places(persons, np.array(numbers, np.int64)), *values
 
 
-class Writer(Reader):
+class Writer(LedgerReader):
     """One program inside a transaction that excludes other writers."""
 
     def __init__(
@@ -776,7 +956,26 @@ class Writer(Reader):
     ) -> None:
         super().__init__(connection, program, name)
         self._clock = clock
-        self._last: tuple[int, bytes, int] | None = None  # what ``_end`` would return
+        self._last: Entry | None = None
+
+    def last_entry(self) -> Entry | None:
+        """Return the last entry, which nobody else can append meanwhile."""
+        self._last = self._last or super().last_entry()
+        return self._last
+
+    def check_is_here(self) -> None:
+        """Raise if the program was moved to another ledger."""
+        last = self.last_entry()
+        if last is not None and last.moved_to is not None:
+            raise LedgerError(
+                f"program {self._name!r} was moved to {last.moved_to} on {last.at[:10]} by "
+                f"{last.by!r}, and nothing is recorded here any more; use that ledger."
+            )
+
+    def add_rows(self, table: sa.Table, columns: Columns) -> None:
+        """Add rows of another ledger's table as they are."""
+        self._insert(table, columns)
+        self._last = None
 
     def begin_round(
         self,
@@ -846,7 +1045,8 @@ class Writer(Reader):
         closed = sa.update(schema.rounds).where(
             rounds.program == self._program, rounds.opened == opened.number
         )
-        self._connection.execute(closed.values(closed=entry.number))
+        known = {"closed": entry.number, "reserved": places.first}  # as it was opened
+        self._connection.execute(closed.values(known))
         return entry
 
     def record_in_round(self, opened: Entry, facts: Facts) -> list[bytes]:
@@ -869,6 +1069,21 @@ class Writer(Reader):
             values = (n, self._program, opened.number)
             return int(connection.exec_driver_sql(RESERVE, values).scalar_one()) - n
 
+    def add_access_key(self, key: str, role: str, name: str, secret: bytes) -> None:
+        """Add a key, of which only the hash of its secret is kept."""
+        row = {"key": key, "role": role, "name": name, "secret": secret}
+        made = self._clock().isoformat(timespec="seconds")
+        new = schema.access_keys.insert().values(program=self._program, made=made, **row)
+        self._connection.execute(new)
+
+    def revoke_access_key(self, key: str) -> bool:
+        """Revoke a key; return whether there was one that was not revoked."""
+        columns = schema.access_keys.c
+        same = (columns.program == self._program) & (columns.key == key)
+        now = self._clock().isoformat(timespec="seconds")
+        revoked = sa.update(schema.access_keys).where(same, columns.revoked.is_(None))
+        return bool(self._connection.execute(revoked.values(revoked=now)).rowcount)
+
     def append(
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
     ) -> Entry:
@@ -887,7 +1102,7 @@ class Writer(Reader):
         return self._append(kind, header, facts, by, key, _Places(first, n, first + n, has_groups))
 
     def _next_person(self) -> int:
-        return (self._last or self._end())[2]
+        return self._end()[2]
 
     def _append(
         self,
@@ -901,8 +1116,10 @@ class Writer(Reader):
     ) -> Entry:
         """Append an entry; ``covered`` are digests of rows that are stored already."""
         self._newest_rows = None
-        last, previous, _ = self._last or self._end()
+        last, previous, _ = self._end()
         number = last + 1
+        if kind != "move":
+            self.check_is_here()
         self._check_entry(kind, key, by, facts)
         key = f"#{number}" if key is None else key
         if facts.outcomes is not None and kind != "history":
@@ -913,8 +1130,7 @@ class Writer(Reader):
         payload = None if facts.payload is None else sha256(facts.payload).digest()
         content = content_hash(digests, payload)
         at = self._clock().isoformat(timespec="microseconds")
-        if self._last is None and last:
-            self._check_clock(at)
+        self._check_clock(at)
         line = (kind, key, at, by, to_json(header | {"rows": vars(places)}))
         if len(line[-1]) > LONGEST_JSON:
             raise InputError(
@@ -942,14 +1158,15 @@ class Writer(Reader):
             self._erase(facts.erased)
         if kind == "snapshot":
             self._drop_states(self.kept_states())
-        self._last = number, own_hash, places.end
+        self._last = entry
         return entry
 
     def _check_clock(self, at: str) -> None:
         """Warn, inside the transaction, if the clock contradicts the last entry."""
-        link = schema.entries.c
-        newest = self._select(link.at).order_by(link.number.desc()).limit(1)
-        before = self._connection.execute(newest).scalar_one()
+        last = self.last_entry()
+        if last is None:
+            return
+        before = last.at
         with self._legible("the times of entries"):
             pause = datetime.fromisoformat(at) - datetime.fromisoformat(before)
         if not -_CLOCKS_DIFFER <= pause <= LONGEST_PAUSE:
@@ -1292,8 +1509,8 @@ def _decisions(people: Mapping[str, Sequence[Any]]) -> DecisionRows:
         _none_as_nan(people["score"]),
         _none_as_nan(people["propensity"]),
         None if np.isnan(threshold).all() else threshold,
-        _flags_or_none(people["incumbent"]),
-        _flags_or_none(people["barred"]),
+        _flags_or_none(people["incumbent"], mixed=len(rounds) > 1),
+        _flags_or_none(people["barred"], mixed=len(rounds) > 1),
     )
 
 
@@ -1370,9 +1587,16 @@ def _flags(values: Sequence[Any]) -> Bools:
     return flags
 
 
-def _flags_or_none(values: Sequence[Any]) -> Bools | None:
-    """Return truth values; None if there are none."""
-    return None if set(values) == {None} else _flags(values)
+def _flags_or_none(values: Sequence[Any], *, mixed: bool) -> Any:
+    """Return truth values; None if there are none, and ``mixed`` with None for those not given."""
+    if set(values) == {None}:
+        return None
+    if not mixed or None not in values:
+        return _flags(values)
+    flags = np.full(len(values), None, np.object_)
+    given = [at for at, value in enumerate(values) if value is not None]
+    flags[given] = _flags([values[at] for at in given])
+    return flags
 
 
 def _check_type(what: str, kind: type, values: Iterable[Any]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from fairchance.audit.draws import Tally, explored_among_lost
 from fairchance.audit.rates import WHOLE, Rate, group_errors, rate_of
 from fairchance.core.budget import FdrBudget
 from fairchance.core.decisions import CertifiedRound, Round
@@ -29,15 +30,23 @@ from fairchance.ledger.control import Control
 from fairchance.ledger.money import Money, money_of
 from fairchance.ledger.records import AnyRound, group_name, read_rounds
 from fairchance.ledger.retention import Deadlines, held, retention_months
-from fairchance.ledger.sql import Reader, SqlLedger
+from fairchance.ledger.sql import LedgerReader, SqlLedger
 from fairchance.methods.storage import loads
 from fairchance.notebook import Displayed
 from fairchance.people.reasons import ITEM, decode
 
-__all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
+__all__ = [
+    "Details",
+    "GroupSummary",
+    "NextTested",
+    "Outcomes",
+    "PendingAges",
+    "Promise",
+    "RecordedChange",
+]
 __all__ += [
     "NAMED",
-    "OpenRound",
+    "OpenRoundSummary",
     "ReasonCount",
     "Rejections",
     "RoundSummary",
@@ -46,7 +55,7 @@ __all__ += [
 ]
 __all__ += ["count_reasons", "far_fewer", "read_details", "summarise", "summary_of"]
 
-_CHANGES = ("correction", "override", "hold", "erasure", "certificate", "control")
+_CHANGES = ("correction", "override", "hold", "erasure", "certificate", "control", "move")
 _FEW = 0.1  # of the expected number: nearly none
 _EXPECTED = 5  # if so many are expected, seeing none has a probability below 1 %
 _PART = 20_000  # applicants read at a time
@@ -190,18 +199,22 @@ class RoundSummary:
 
     Attributes
     ----------
-    round, entry, batch, at, age
-        Number, entry, name of the batch, time, and age in days.
+    round, entry, opened, batch, began, at, age
+        Number, entry, the entry with which its policy was fixed (the same if it was not opened
+        before), name of the batch, the times of both entries, and days since it was closed.
     certified, group_mode
         Whether the round is certified, and what groups could change.
     n_people, n_exploited, n_explored
         Number of applicants, and how many the program accepted in each region.
     n_overridden
         Decisions that differ from the program's because of an override in force.
-    outcomes
-        Of accepted applicants, without those whom an override rejected.
+    outcomes, explored
+        Of accepted applicants, without those whom an override rejected; and of the explored ones
+        of them.
     overridden
         Of rejected applicants whom an override accepted.
+    expected, variance
+        Of the number of accepted applicants, by their recorded chances.
     budget
         How many Algorithm 1 could explore; NaN for methods without this rule.
     ramp
@@ -216,7 +229,7 @@ class RoundSummary:
         Columns in which the batch is unlike the history or the last round, as ``Unlike.as_dict``.
     least_chance, n_hardly
         The smallest chance of an applicant who could be explored, NaN if there is none, and how
-        many of them had a chance below ``health.TINY``.
+        many of them had a chance below ``decisions.TINY``.
     awaited, awaited_by_group
         Number of outcomes that the tests of a certificate wait for, in all and, if groups are
         counted, by group; not of overridden or erased applicants.
@@ -233,7 +246,9 @@ class RoundSummary:
 
     round: int
     entry: int
+    opened: int
     batch: str
+    began: str
     at: str
     age: float
     certified: bool
@@ -243,7 +258,10 @@ class RoundSummary:
     n_explored: int
     n_overridden: int
     outcomes: Outcomes
+    explored: Outcomes
     overridden: Outcomes
+    expected: float
+    variance: float
     budget: float
     ramp: float
     status: str
@@ -272,6 +290,15 @@ class RoundSummary:
     def n_set_apart(self) -> int:
         """How many of these an override rejected."""
         return self.n_accepted - self.outcomes.accepted
+
+    @property
+    def without_loan(self) -> tuple[int, int]:
+        """How many of the explored, and of the other accepted, got no loan.
+
+        They did not take it, were withdrawn, or were rejected by hand.
+        """
+        kept = [one.known + one.pending for one in (self.explored, self.outcomes)]
+        return self.n_explored - kept[0], self.n_exploited - (kept[1] - kept[0])
 
     @property
     def n_by_hand(self) -> int:
@@ -306,7 +333,7 @@ class RoundSummary:
 
 
 @dataclass(frozen=True)
-class OpenRound:
+class OpenRoundSummary:
     """The round that is open; nothing else in a summary counts its applicants.
 
     Attributes
@@ -317,6 +344,8 @@ class OpenRound:
         As in ``RoundSummary``.
     n_people, n_accepted, n_explored
         The number of applicants so far, and how many of them the program accepted and explored.
+    unlike
+        In what the newest of them are unlike the history or the last round, as ``Unlike.as_dict``.
     """
 
     round: int
@@ -329,6 +358,7 @@ class OpenRound:
     n_people: int
     n_accepted: int
     n_explored: int
+    unlike: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -400,7 +430,7 @@ class GroupSummary:
 
 
 @dataclass(frozen=True)
-class Change:
+class RecordedChange:
     """An intervention: its kind, entry, time and author, how many applicants, and its header."""
 
     kind: str
@@ -460,6 +490,8 @@ class Summary(Displayed):
         The ramp in force, and whether the program is paused.
     money
         What it earned against today's policy; None without a utility, or if it was not asked for.
+    lost
+        How many of the accepted who got no loan were explored, and how many chance lets expect.
     open_round
         The round that is open; None if none is.
     """
@@ -474,7 +506,7 @@ class Summary(Displayed):
     history: Outcomes
     rounds: tuple[RoundSummary, ...]
     groups: tuple[GroupSummary, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[RecordedChange, ...]
     outcomes: Outcomes
     exploited: Outcomes
     explored: Outcomes
@@ -487,11 +519,17 @@ class Summary(Displayed):
     unlike_outcomes: dict[int, dict[str, Any]]
     control: Control
     money: Money | None
-    open_round: OpenRound | None = None
+    lost: Tally
+    open_round: OpenRoundSummary | None = None
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all rounds, such as ``"n_explored"``."""
         return sum(getattr(summary, name) for summary in self.rounds)
+
+    @property
+    def records(self) -> list[AnyRound]:
+        """The classifier's records of all rounds."""
+        return [record for row in self.rounds for record in row.records]
 
     @property
     def accepts_everybody(self) -> bool:
@@ -670,7 +708,7 @@ def summarise(
 
 
 def summary_of(
-    reader: Reader,
+    reader: LedgerReader,
     program: str,
     *,
     now: datetime,
@@ -682,6 +720,7 @@ def summary_of(
     """Summarise a program that is being read; ``now`` is the current time, in UTC."""
     settings = next(reader.entries(kind="program"))
     counts, open_round = _Counts(reader.head_counts(groups=groups)), None
+    lost = explored_among_lost(reader.losses(), counts.accepted_by_round())
     opened = reader.open_round()
     if opened is not None:
         open_round = _open_round(opened, counts.of_round(opened.says["round"]))
@@ -692,6 +731,7 @@ def summary_of(
     erased, on_hold = _erased(reader), held(reader)
     over = Deadlines.of(reader, retention_months(about)).over(reader, reader.believed(now))
     erased_pending = partial(_erased_pending, reader, erased)
+    began = {entry.number: entry.at for entry in reader.entries(kind="round")}
     summary = Summary(
         program=program,
         classifier=settings.says.get("classifier", ""),
@@ -702,7 +742,7 @@ def summary_of(
         n_history=counts.sum(~decided),
         history=counts.outcomes(~decided & counts.accepted),
         rounds=tuple(
-            _round(entry, counts.of_round(entry.says["round"]), promise, now, erased_pending)
+            _round(entry, counts.of_round(entry.says["round"]), promise, now, began, erased_pending)
             for entry in reader.entries(kind="batch")
         ),
         groups=tuple(_groups(counts, settings.says.get("group_names"))),
@@ -719,8 +759,10 @@ def summary_of(
         unlike_outcomes={},
         control=Control.of(about, reader.entries(kind="control")),
         money=None,
+        lost=lost,
         open_round=open_round,
     )
+    summary = summary if groups else _without_names(summary)
     past = summary.n_history, summary.history
     since = summary.rounds[-_RECENT:][0].entry if summary.rounds else 0
     recent = {
@@ -746,7 +788,34 @@ def summary_of(
     )
 
 
-def _withdrawn(reader: Reader, summary: Summary) -> dict[int, list[str | None]]:
+def _without_names(summary: Summary) -> Summary:
+    """Return a summary in which certificates of groups have numbers instead of their names."""
+    numbers: dict[str, str] = {}
+
+    def number(group: Any) -> str | None:
+        if group is None:
+            return None
+        return numbers.setdefault(group_name(group), f"group {len(numbers) + 1}")
+
+    def unnamed(says: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: number(value) if key == "group" else value for key, value in says.items()}
+
+    rounds = [
+        replace(
+            row,
+            records=tuple(
+                replace(one, group=number(one.group)) if isinstance(one, CertifiedRound) else one
+                for one in row.records
+            ),
+            held_up=tuple(map(unnamed, row.held_up)),
+        )
+        for row in summary.rounds
+    ]
+    changes = [replace(change, says=unnamed(change.says)) for change in summary.changes]
+    return replace(summary, rounds=tuple(rounds), changes=tuple(changes))
+
+
+def _withdrawn(reader: LedgerReader, summary: Summary) -> dict[int, list[str | None]]:
     """Return, by round, the groups whose certificates rest on outcomes that were corrected later.
 
     A correction of a tested outcome drops the certificates of its tests. Rounds that they certified
@@ -782,7 +851,7 @@ def _withdrawn(reader: Reader, summary: Summary) -> dict[int, list[str | None]]:
     return found
 
 
-def _first_known(reader: Reader, correction: int) -> list[tuple[int, int]]:
+def _first_known(reader: LedgerReader, correction: int) -> list[tuple[int, int]]:
     """Return the rounds of corrected outcomes, with the entries that first recorded them."""
     persons = _persons(reader, next(reader.entries(correction - 1, kind="correction")))
     found: dict[tuple[int, int], None] = {}
@@ -798,12 +867,12 @@ def _first_known(reader: Reader, correction: int) -> list[tuple[int, int]]:
     return [*found]
 
 
-def _persons(reader: Reader, entry: Entry) -> Ints:
+def _persons(reader: LedgerReader, entry: Entry) -> Ints:
     outcomes = reader.facts(entry).outcomes
     return np.empty(0, np.int64) if outcomes is None else outcomes.persons
 
 
-def _awaited_ids(reader: Reader, summary: Summary) -> dict[str | None, tuple[str, ...]]:
+def _awaited_ids(reader: LedgerReader, summary: Summary) -> dict[str | None, tuple[str, ...]]:
     """Return for each certificate the first ids whose missing outcomes its tests wait for."""
     awaited: dict[str | None, tuple[str, ...]] = {}
     for record in summary.rounds[-1].certificates if summary.rounds else ():
@@ -864,6 +933,15 @@ class _Counts:
             pending[number] = pending.get(number, 0) + n
         return pending
 
+    def accepted_by_round(self) -> dict[int, tuple[int, int]]:
+        """Return how many of the accepted of each round were explored, and how many others."""
+        found: dict[int, tuple[int, int]] = {}
+        rows = (self.round, self.accepted & ~self.exploit, self.accepted & self.exploit, self._n)
+        for round, explored, others, n in zip(*(row.tolist() for row in rows), strict=True):
+            before = found.get(round, (0, 0))
+            found[round] = before[0] + n * explored, before[1] + n * others
+        return found
+
     def awaited_by_group(self) -> dict[str, int]:
         """Return how many outcomes tests wait for by group, not of overridden or erased applicants.
 
@@ -879,7 +957,7 @@ class _Counts:
 
 
 def _promise(
-    reader: Reader, settings: Entry, types: Iterable[type], trusted: Iterable[str]
+    reader: LedgerReader, settings: Entry, types: Iterable[type], trusted: Iterable[str]
 ) -> Promise:
     payload = reader.facts(settings).payload
     if payload is None:
@@ -909,9 +987,11 @@ def _round(
     counts: _Counts,
     promise: Promise,
     now: datetime,
+    began: Mapping[int, str],
     erased_pending: Callable[[Entry], int],
 ) -> RoundSummary:
     says = entry.says
+    opened = says.get("opened", entry.number)
     tested = promise.delta is not None
     awaited = counts.outcomes(counts.tested).pending
     age = (now - entry.when).total_seconds() / 86400
@@ -922,7 +1002,9 @@ def _round(
     return RoundSummary(
         round=says["round"],
         entry=entry.number,
+        opened=opened,
         batch=entry.key,
+        began=began.get(opened, entry.at),
         at=entry.at,
         age=max(0.0, age),  # another machine's clock may be ahead
         certified=bool(says["certified"]),
@@ -932,7 +1014,10 @@ def _round(
         n_explored=counts.sum(counts.accepted & ~counts.exploit),
         n_overridden=counts.sum(counts.replaced),
         outcomes=counts.outcomes(counts.standing),
+        explored=counts.outcomes(counts.standing & ~counts.exploit),
         overridden=counts.outcomes(counts.by_hand),
+        expected=float(says["chance"]["sum"]),
+        variance=float(says["chance"]["variance"]),
         budget=budget,
         ramp=float(says["ramp"]),
         status=says["status"],
@@ -948,9 +1033,9 @@ def _round(
     )
 
 
-def _open_round(opened: Entry, counts: _Counts) -> OpenRound:
+def _open_round(opened: Entry, counts: _Counts) -> OpenRoundSummary:
     says = opened.says
-    return OpenRound(
+    return OpenRoundSummary(
         round=says["round"],
         entry=opened.number,
         at=opened.at,
@@ -964,7 +1049,7 @@ def _open_round(opened: Entry, counts: _Counts) -> OpenRound:
     )
 
 
-def _erased_pending(reader: Reader, erased: Ints, entry: Entry) -> int:
+def _erased_pending(reader: LedgerReader, erased: Ints, entry: Entry) -> int:
     """Return how many accepted applicants of a round were erased before their outcome came."""
     rows = entry.says["rows"]
     erased = erased[(erased >= rows["first"]) & (erased < rows["end"])]
@@ -1030,15 +1115,15 @@ def _groups(counts: _Counts, names: list[str] | None) -> Iterator[GroupSummary]:
                 )
 
 
-def _erased(reader: Reader) -> Ints:
+def _erased(reader: LedgerReader) -> Ints:
     erased = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]
     return np.concatenate([np.empty(0, np.int64), *(rows for rows in erased if rows is not None)])
 
 
-def _changes(reader: Reader) -> Iterator[Change]:
-    """Yield corrections, overrides, holds, erasures, certificates and controls in their order."""
+def _changes(reader: LedgerReader) -> Iterator[RecordedChange]:
+    """Yield corrections, overrides, holds, erasures, certificates, controls, moves in order."""
     changes = [
-        Change(
+        RecordedChange(
             _change_kind(kind, entry),
             entry.number,
             entry.at,
@@ -1054,15 +1139,15 @@ def _changes(reader: Reader) -> Iterator[Change]:
 
 
 def _change_kind(kind: str, entry: Entry) -> str:
-    """Return the kind of a change; holds and overrides also end, and controls are of four kinds."""
-    if kind == "control":
+    """Return the kind of a change; holds and overrides also end, and some entries say what."""
+    if kind in ("control", "move"):
         return str(entry.says["what"])
     if kind == "hold" and not entry.says["held"]:
         return "release"
     return "undo" if kind == "override" and entry.says.get("undo", False) else kind
 
 
-def _override_says(reader: Reader, entry: Entry) -> dict[str, str]:
+def _override_says(reader: LedgerReader, entry: Entry) -> dict[str, str]:
     """Return the decision and reasons of an override, which are stored with the applicants."""
     rows = reader.facts(entry).overrides
     if rows is None:
@@ -1105,37 +1190,40 @@ class Details:
         Header of the first entry, and when and by whom the program was started.
     rejections
         Reasons of rejections.
-    withdrawals
-        Entries with outcomes that will never be known.
+    outcomes
+        Entries with outcomes that will never be known, or that are unlike expected.
     """
 
     says: dict[str, Any]
     at: str
     by: str
     rejections: Rejections
-    withdrawals: tuple[Change, ...]
+    outcomes: tuple[RecordedChange, ...]
 
 
-def read_details(ledger: SqlLedger, summary: Summary) -> Details:
-    """Return the details of a program, up to the entry at which it was summarised."""
+def read_details(ledger: SqlLedger, summary: Summary, *, reasons: bool = True) -> Details:
+    """Return the details of a program, up to the entry at which it was summarised.
+
+    ``reasons`` says whether to read those of all rejections.
+    """
     with ledger.reading(summary.program) as reader:
         first = next(reader.entries(kind="program"))
         names = (first.says.get("reference") or {}).get("names", ())
-        batches = _until(reader, "batch", summary.head.number)
+        batches = _until(reader, "batch", summary.head.number) if reasons else ()
         return Details(
             first.says,
             first.at,
             first.by,
             count_reasons(_reasons(reader, batches), names),
-            tuple(_withdrawals(reader, summary)),
+            tuple(_notable_outcomes(reader, summary)),
         )
 
 
-def _until(reader: Reader, kind: str, number: int) -> Iterator[Entry]:
+def _until(reader: LedgerReader, kind: str, number: int) -> Iterator[Entry]:
     return (entry for entry in reader.entries(kind=kind) if entry.number <= number)
 
 
-def _reasons(reader: Reader, batches: Iterable[Entry]) -> Iterator[list[bytes]]:
+def _reasons(reader: LedgerReader, batches: Iterable[Entry]) -> Iterator[list[bytes]]:
     """Yield the stored reasons of rejected applicants, in parts."""
     for entry in batches:
         for people, _ in reader.parts(entry, _PART):
@@ -1173,12 +1261,17 @@ def count_reasons(parts: Iterable[list[bytes]], names: list[str]) -> Rejections:
     return Rejections(n, n_without, tuple(reasons))
 
 
-def _withdrawals(reader: Reader, summary: Summary) -> Iterator[Change]:
-    """Yield the entries with outcomes that will never be known."""
-    if not summary.outcomes.withdrawn + summary.overridden.withdrawn:
-        return
+def _notable_outcomes(reader: LedgerReader, summary: Summary) -> Iterator[RecordedChange]:
+    """Yield the entries with outcomes that will never be known, or that are unlike expected."""
+    withdrawn = summary.outcomes.withdrawn + summary.overridden.withdrawn > 0
     for entry in _until(reader, "outcomes", summary.head.number):
-        outcomes = reader.facts(entry).outcomes
-        n = 0 if outcomes is None else list(outcomes.states).count("withdrawn")
+        unlike = "unlike_expected" in entry.says
+        outcomes = reader.facts(entry).outcomes if withdrawn or unlike else None
+        if outcomes is None:
+            continue
+        made = entry.number, entry.at, entry.by
+        n = list(outcomes.states).count("withdrawn")
         if n:
-            yield Change("withdrawal", entry.number, entry.at, entry.by, n, {})
+            yield RecordedChange("withdrawal", *made, n, {})
+        if unlike:
+            yield RecordedChange("outcomes", *made, len(outcomes.states), entry.says)

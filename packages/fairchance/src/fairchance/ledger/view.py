@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,18 @@ from fairchance.ledger.decision_log import decision_log_of
 from fairchance.ledger.encoding import Shape
 from fairchance.ledger.objections import check_objections, to_hold
 from fairchance.ledger.policies import read_policy
-from fairchance.ledger.replay import State
-from fairchance.ledger.sql import Reader
+from fairchance.ledger.replay import State, recorded_parts
+from fairchance.ledger.rounds import Desk
+from fairchance.ledger.sql import LedgerReader
 from fairchance.ledger.summary import Summary, summary_of
+from fairchance.people.likeness import Unlike
 
 if TYPE_CHECKING:
     from fairchance.ledger.program import Program
 
 __all__ = ["ProgramView"]
+
+_NEWEST = 1_000  # applicants of an open round that are compared with those before
 
 
 class ProgramView:
@@ -31,8 +36,9 @@ class ProgramView:
     is asked for, and what was read once is kept.
     """
 
-    def __init__(self, program: Program, reader: Reader) -> None:
+    def __init__(self, program: Program, reader: LedgerReader) -> None:
         self.program, self.reader = program, reader
+        self._desks: dict[int, Desk] = {}
 
     @cached_property
     def settings(self) -> Entry:
@@ -76,8 +82,23 @@ class ProgramView:
         if "rounds" not in self.about:
             self.program._is_at_once = True
             return None
+        return self.next_round
+
+    @cached_property
+    def next_round(self) -> int:
+        """The round that is open, or the next one."""
+        opened = self.reader.open_round()
+        if opened is not None:
+            return int(opened.says["round"])
         last = next(self.reader.newest_first("batch"), None)
         return 1 if last is None else int(last.says["round"]) + 1
+
+    def desk(self, round: int) -> Desk:
+        """Return what decides by the policy of a round; ``InputError`` if there is none."""
+        if round not in self._desks:
+            opened = self.program._opening(self.reader, round)
+            self._desks[round] = Desk(self.reader, self.settings, opened, self.program._allowed)
+        return self._desks[round]
 
     @cached_property
     def reading_rules(self) -> Any:
@@ -120,7 +141,7 @@ class ProgramView:
 
     def summary(self, *, groups: bool = True, money: bool = True) -> Summary:
         """Return rounds, outcomes, mistakes and changes, as ``Program.summary`` does."""
-        return summary_of(
+        found = summary_of(
             self.reader,
             self.program.name,
             now=self.program.ledger.clock(),
@@ -129,6 +150,26 @@ class ProgramView:
             types=self.program._allowed.types,
             trusted=self.program._allowed.trusted,
         )
+        if found.open_round is None or not found.open_round.n_people:
+            return found
+        try:
+            unlike = tuple(one.as_dict() for one in self._unlike_so_far())
+        except InputError:  # its state cannot be read, and counts do not need it
+            return found
+        return replace(found, open_round=replace(found.open_round, unlike=unlike))
+
+    def _unlike_so_far(self) -> tuple[Unlike, ...]:
+        """Compare the newest applicants of the open round with the history and the last round."""
+        state, opened = self._state, self._state.opened
+        assert opened is not None
+        newest = [
+            part
+            for people, decisions in self.reader.parts(opened, newest=_NEWEST)
+            for part in recorded_parts(
+                state.classifier.open_policy_, state.shape, people, decisions
+            )
+        ]
+        return state.classifier.compare(newest)  # type: ignore[no-any-return]
 
     def decision_log(
         self, *, history: bool = False, mixture: bool = False, groups: bool = True

@@ -16,10 +16,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class People:
-    """Features and groups, which methods may see."""
+    """Features, groups and, if they are on record, today's decisions; methods may see these."""
 
     X: Floats
     group: NDArray[np.str_]
+    today: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])

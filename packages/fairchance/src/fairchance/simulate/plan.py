@@ -22,18 +22,26 @@ from fairchance.methods.certified.classifier import CertifiedClassifier
 from fairchance.methods.estimator import check_rounds
 from fairchance.simulate.feedback import Delay, Feedback, Fixed
 from fairchance.simulate.histories import ByPolicy, HistoryRule, SelectedOnOutcome
-from fairchance.simulate.people import People, Table
-from fairchance.simulate.populations import draw_applicants
+from fairchance.simulate.people import People
+from fairchance.simulate.populations import Population, draw_applicants
 from fairchance.simulate.run import run
 from fairchance.simulate.streams import Stream
 from fairchance.simulate.worlds import World
 
-__all__ = ["YEAR", "Plan", "PlannedBound", "PlannedStart", "UntilCertified", "plan", "recommended"]
-__all__ += ["simulate_plan", "simulate_starts"]
+__all__ = ["YEAR", "Plan", "PlannedBound", "PlannedStart", "UntilCertified"]
+__all__ += ["as_recorded", "plan", "recommended", "simulate_plan", "simulate_starts"]
 
 YEAR = 12  # rounds, a month each
+_FIRST_RAMP = 0.05  # of a careful start, for a year
 _SIMULATED = 3  # runs of each way of starting: they share their applicants, so few tell them apart
 _LEARNED_FROM = 5_000  # applicants of a population whose outcomes the score of today's policy knew
+_WAYS: dict[str, tuple[float | None, str]] = {  # the ramp of the first year, and what is evidence
+    "pilot": (None, "rounds"),
+    "pilot-history": (None, "history"),
+    "incumbent": (1.0, "rounds"),
+    "history": (1.0, "history"),
+    "ramp": (_FIRST_RAMP, "rounds"),
+}
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,8 @@ class UntilCertified:
     """Rounds, people and losses until the first certificate, over simulated runs.
 
     Each field of three is (5 %, median, 95 %) over the runs that reached a certificate. ``curve``
-    is about the end of the runs; it is empty for single groups.
+    is about the end of the runs; it is empty for single groups. ``rejected`` as in
+    ``PlannedStart``.
     """
 
     whom: str
@@ -110,6 +119,7 @@ class UntilCertified:
     explored: tuple[float, float, float]
     lost_on_bad: tuple[float, float, float]
     curve: tuple[PlannedBound, ...] = field(default=(), kw_only=True)
+    rejected: str = field(default="", kw_only=True)
 
 
 def plan(
@@ -158,7 +168,8 @@ def simulate_plan(wanted: Plan, mode: str, number: int, *, whole: bool = False) 
     took rounds, people accepted, people explored and losses on bad applicants; NaN if it never
     came.
     """
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningWarning)  # as all the rejected may be bad
         feedback = Feedback(delay=wanted.delay)
         world = World(wanted.stream, wanted.past, feedback=feedback, seed=wanted.seed + number)
         past = world.history()
@@ -208,11 +219,15 @@ def _mean_curve(curves: list[tuple[CurvePoint, ...]]) -> tuple[PlannedBound, ...
             points[0].bound,
             float(np.mean([point.certified for point in points])),
             float(np.mean([point.share for point in points])),
-            float(np.mean([point.earned for point in points])),
-            float(np.mean([point.estimated_fdr for point in points if point.share] or [np.nan])),
+            _mean_known([point.earned for point in points]),
+            _mean_known([point.estimated_fdr for point in points]),
         )
         for points in zip(*known, strict=True)
     )
+
+
+def _mean_known(values: list[float]) -> float:
+    return float(np.mean([value for value in values if not np.isnan(value)] or [np.nan]))
 
 
 def _summarise(
@@ -235,9 +250,10 @@ class PlannedStart:
     Attributes
     ----------
     way
-        ``"pilot"``: the program decides alone, and starts with pilots; ``"incumbent"``: beside
-        today's policy, which stays until another one is certified; ``"history"``: the same, with
-        the history as evidence; ``"shadow"``: today's policy decides in the first 12 rounds.
+        ``"pilot"``: the program decides alone, and starts with pilots; ``"pilot-history"``: the
+        same, with the history as evidence; ``"incumbent"``: beside today's policy, which stays
+        until another one is certified; ``"history"``: the same, with the history as evidence;
+        ``"ramp"``: beside today's policy, deciding on 5 % of applicants in the first 12 rounds.
     n_rounds
         Rounds of a run, a month each.
     share_certified, first
@@ -246,6 +262,9 @@ class PlannedStart:
         What the program and today's policy earn in each year, means over runs.
     least, most
         What the program earns beyond today's policy in all rounds, in the worst and the best run.
+    rejected
+        How the rejected applicants of a history are taken (``PastPopulation``): ``"alike"`` or
+        ``"bad"``; empty without a history.
     """
 
     way: str
@@ -256,6 +275,7 @@ class PlannedStart:
     today: tuple[float, ...]
     least: float
     most: float
+    rejected: str = ""
 
     @property
     def added(self) -> float:
@@ -266,7 +286,7 @@ class PlannedStart:
 def simulate_starts(
     wanted: Plan,
     n_history: int,
-    share: float,
+    share: float | None = None,
     *,
     jobs: int = -1,
     progress: Callable[[int, int], None] | None = None,
@@ -274,14 +294,15 @@ def simulate_starts(
     """Simulate each way of starting over at most two years.
 
     The history has a size of its own. Today's policy is a score cut that accepts a share of all
-    applicants, as the history did; a history without rejected applicants cannot be evidence.
+    applicants; without a share, applicants come with its decisions. A history without rejected
+    applicants cannot be evidence.
     """
     rounds = min(2 * YEAR, wanted.stream.n_rounds)
     stream: Any = wanted.stream
     wanted = replace(wanted, stream=replace(stream, n_rounds=rounds, n_history=n_history))
-    ways = ["pilot", "incumbent", "history", "shadow"]
-    ways = [way for way in ways if share < 1 or way != "history"]
-    today = _score_cut(wanted.stream.source, share, wanted.seed)
+    today = as_recorded if share is None else _score_cut(stream.source, share, wanted.seed)
+    rejects = not stream.source.accepted.all() if share is None else share < 1
+    ways = [way for way, (_, evidence) in _WAYS.items() if rejects or evidence == "rounds"]
     tasks = [(way, n) for way in ways for n in range(min(_SIMULATED, wanted.repetitions))]
     runs: dict[str, list[NDArray[np.float64]]] = {way: [] for way in ways}
     pool = Parallel(n_jobs=jobs, return_as="generator")
@@ -293,18 +314,31 @@ def simulate_starts(
     return [_start(way, np.array(results)) for way, results in runs.items()]
 
 
-def recommended(starts: list[PlannedStart]) -> PlannedStart:
-    """Return the way of starting that earns most."""
-    return max(starts, key=lambda start: start.added)
+def recommended(starts: list[PlannedStart]) -> list[PlannedStart]:
+    """Return the way of starting whose worse case is best; alone only if it loses in no case.
+
+    The cases are how the rejected applicants of a history are taken; the way is returned in each.
+    """
+
+    def worse(cases: list[PlannedStart]) -> float:
+        return min(one.added for one in cases)
+
+    ways = {start.way: [one for one in starts if one.way == start.way] for start in starts}
+    safe = [cases for way, cases in ways.items() if _WAYS[way][0] or worse(cases) >= 0]
+    return max(safe, key=worse)
 
 
-def _score_cut(source: Any, share: float, seed: int) -> Callable[[People], NDArray[np.float64]]:
+def as_recorded(people: People) -> NDArray[np.float64]:
+    """Return the decisions that people come with."""
+    return np.asarray(people.today, np.float64)
+
+
+def _score_cut(
+    population: Population, share: float, seed: int
+) -> Callable[[People], NDArray[np.float64]]:
     """Return a policy that accepts a share of applicants, the best by a logistic score."""
-    if isinstance(source, Table):
-        X, outcome = source.X, source.outcome
-    else:
-        drawn = draw_applicants(source, _LEARNED_FROM, np.random.default_rng(seed))
-        X, outcome = drawn.people.X, drawn.outcome
+    drawn = draw_applicants(population, _LEARNED_FROM, np.random.default_rng(seed))
+    X, outcome = drawn.people.X, drawn.outcome
     score = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500)).fit(X, outcome)
     cut = np.quantile(score.decision_function(X), 1 - share)
 
@@ -318,10 +352,12 @@ def _simulate_start(
     wanted: Plan, today: Callable[[People], NDArray[np.float64]], way: str, number: int
 ) -> NDArray[np.float64]:
     """Return for each round what was earned, what today's policy earns, and if it is certified."""
+    first_ramp, evidence = _WAYS[way]
 
     def given(t: int, people: People) -> dict[str, Any]:
-        ramp = 0.0 if way == "shadow" and t <= YEAR else 1.0
-        return {} if way == "pilot" else {"incumbent": today(people) == 1, "ramp": ramp}
+        if first_ramp is None:
+            return {}
+        return {"incumbent": today(people) == 1, "ramp": first_ramp if t <= YEAR else 1.0}
 
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", LearningWarning)  # a past may have rejected nobody
@@ -341,7 +377,7 @@ def _simulate_start(
             maturity=wanted.maturity,
             patience=wanted.patience,
             group_as_feature=wanted.group_as_feature,
-            evidence="history" if way == "history" else "rounds",
+            evidence=evidence,  # type: ignore[arg-type]
             random_state=number,
         ).fit(
             past.people.X,

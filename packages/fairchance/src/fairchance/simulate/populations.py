@@ -8,6 +8,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer
 
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError
@@ -19,11 +22,15 @@ __all__ = [
     "FiniteDomain",
     "Lender",
     "Optimum",
+    "PastPopulation",
     "Population",
     "best_ranking",
     "constrained_optimum",
     "draw_applicants",
 ]
+
+_QUANTILES = 100  # of a column, for normal scores
+_STEPS = 500  # of a logistic fit
 
 
 class Population(Protocol):
@@ -181,6 +188,79 @@ class Binormal:
         """Return P(good | score), by Bayes' rule."""
         d = self.distance
         return np.asarray(expit(logit(self.good) + d * people.X[:, 0] - d**2 / 2))
+
+
+class PastPopulation:
+    """Applicants like those of a history, who come with the decision that today's policy made.
+
+    An applicant whom it accepted is good with the probability p(x) of a logistic model, fitted to
+    the outcomes of the history. Its columns are normal scores, so that no wild value rules them. A
+    rejected applicant is good with the same p(x), or never: the history does not tell how good
+    the rejected are, and the truth is most likely in between.
+
+    Parameters
+    ----------
+    X, group, features
+        All applicants of the history, with the names of their features.
+    accepted
+        Whether the history accepted each of them.
+    outcome
+        1 good, 0 bad, of those that it accepted.
+    rejected_are_bad
+        Whether all rejected applicants are bad.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(9000, 1))
+    >>> accepted, good = X[:, 0] > 0, rng.random(9000) < expit(X[:, 0])
+    >>> past = (X, np.full(9000, "A"), ("score",), accepted, good[accepted])
+    >>> round(good[~accepted].mean(), 1), round(PastPopulation(*past).rejected_good, 1)
+    (np.float64(0.3), 0.3)
+    >>> PastPopulation(*past, rejected_are_bad=True).rejected_good
+    0.0
+    """
+
+    def __init__(
+        self,
+        X: Floats,
+        group: NDArray[np.str_],
+        features: tuple[str, ...],
+        accepted: NDArray[np.bool_],
+        outcome: NDArray[np.integer | np.bool_],
+        *,
+        rejected_are_bad: bool = False,
+    ) -> None:
+        self.X, self.group, self.features, self.accepted = X, group, features, accepted
+        self.rejected_are_bad = rejected_are_bad
+        scores = QuantileTransformer(
+            n_quantiles=min(_QUANTILES, len(X)), output_distribution="normal", random_state=0
+        ).fit(X)
+        self._likelihood = make_pipeline(scores, LogisticRegression(max_iter=_STEPS))
+        self._likelihood[-1].fit(scores.transform(X[accepted]), outcome)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups, in order."""
+        return tuple(np.unique(self.group).tolist())
+
+    @property
+    def rejected_good(self) -> float:
+        """The share of good applicants among the rejected of the history, in this reading."""
+        rejected = ~self.accepted
+        people = People(self.X[rejected], self.group[rejected], self.accepted[rejected])
+        return float(self.probability_good(people).mean())
+
+    def draw(self, n: int, rng: np.random.Generator) -> People:
+        """Draw applicants with replacement; a row may come again, with another outcome."""
+        rows = rng.integers(len(self.X), size=n)
+        return People(self.X[rows], self.group[rows], self.accepted[rows])
+
+    def probability_good(self, people: People) -> Floats:
+        """Return P(good | x, today's decision) in this reading of the history."""
+        p = self._likelihood.predict_proba(people.X)[:, 1]
+        accepted = np.asarray(people.today)
+        return np.where(accepted, p, 0.0) if self.rejected_are_bad else np.asarray(p)
 
 
 @dataclass(frozen=True)

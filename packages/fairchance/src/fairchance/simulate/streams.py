@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -322,8 +322,8 @@ class Standardisation:
 
     def apply(self, people: People) -> People:
         """Return the people with standardised features."""
-        return People((people.X - self.mean) / self.deviation, people.group)
+        return replace(people, X=(people.X - self.mean) / self.deviation)
 
     def undo(self, people: People) -> People:
         """Return standardised people with their features as they were."""
-        return People(people.X * self.deviation + self.mean, people.group)
+        return replace(people, X=people.X * self.deviation + self.mean)

@@ -22,7 +22,7 @@ from fairchance.ledger.chain import (
     personal_digests,
     split_digests,
 )
-from fairchance.ledger.sql import Reader
+from fairchance.ledger.sql import LedgerReader
 from fairchance.words import first_of
 
 __all__ = ["entry_problem", "round_problem"]
@@ -31,7 +31,7 @@ _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = 100
 
 
-def entry_problem(reader: Reader, entry: Entry, previous: bytes) -> str | None:
+def entry_problem(reader: LedgerReader, entry: Entry, previous: bytes) -> str | None:
     """Return what in an entry or its rows was changed; None if everything matches its hashes.
 
     Parameters
@@ -65,7 +65,7 @@ def entry_problem(reader: Reader, entry: Entry, previous: bytes) -> str | None:
     )
 
 
-def round_problem(reader: Reader) -> str | None:
+def round_problem(reader: LedgerReader) -> str | None:
     """Return what in the rows of the open round cannot be right; None if there is none.
 
     They have their personal digests, and no entry covers them before the round is closed.
@@ -114,7 +114,7 @@ def _changed_tables(stored: RowDigests, made: RowDigests, payload: Any) -> str:
 
 
 def _payload_problem(
-    reader: Reader, entry: Entry, payload: bytes | None, digest: bytes | None
+    reader: LedgerReader, entry: Entry, payload: bytes | None, digest: bytes | None
 ) -> str | None:
     if payload is None and digest is not None:
         if entry.kind != "snapshot" or entry.number in reader.kept_states():
@@ -127,7 +127,7 @@ def _payload_problem(
 
 
 def _other_problems(
-    reader: Reader, rows: StoredRows, digests: RowDigests, made: RowDigests
+    reader: LedgerReader, rows: StoredRows, digests: RowDigests, made: RowDigests
 ) -> Iterator[str]:
     """Yield which outcome, override or erasure was changed, added or removed."""
     for table in ("outcomes", "overrides", "erasures"):
@@ -183,7 +183,7 @@ class _People:
         The stored digests of the decisions; None if there are none yet.
     """
 
-    def __init__(self, reader: Reader, places: dict[str, Any], stored: Any) -> None:
+    def __init__(self, reader: LedgerReader, places: dict[str, Any], stored: Any) -> None:
         self._reader, self._places, self._stored = reader, places, stored
         self._is_dense = places["n"] == places["end"] - places["first"]
         self._n, self._made = 0, bytearray()
@@ -196,6 +196,8 @@ class _People:
     @property
     def digests(self) -> bytes | None:
         """The digests of the decisions as they are now."""
+        if self._made == self._stored:  # of a large round they are large
+            return bytes(self._stored)
         return bytes(self._made) or None
 
     def check(self, rows: StoredRows) -> None:

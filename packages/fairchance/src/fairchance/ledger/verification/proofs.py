@@ -6,6 +6,7 @@ import copy
 import json
 import warnings
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,10 +35,11 @@ from fairchance.ledger.replay import (
     erased_rows,
     first_difference,
     lender_options,
+    opens_rounds,
     recorded_parts,
     rows_of,
 )
-from fairchance.ledger.sql import Reader
+from fairchance.ledger.sql import LedgerReader
 from fairchance.ledger.verification.compare import (
     first_other_content,
     first_other_value,
@@ -120,6 +122,7 @@ class Proof(ABC):
     skipped: tuple[OtherVersions, ...] = ()
     open_round: OpenRoundTrial | None = None
     groups = GroupTrial()
+    _tried = 0  # the last entry whose decisions were made again with other groups
 
     @abstractmethod
     def step(self, entry: Entry) -> None:
@@ -150,7 +153,7 @@ class Proof(ABC):
     ) -> None:
         """If groups may not decide, give every applicant another one and decide again.
 
-        Call it once the decisions are known to follow from the record.
+        Call it once the decisions are known to follow from the record, for an entry or its parts.
         """
         if entry.says["group_mode"] == "aware":
             return
@@ -162,8 +165,9 @@ class Proof(ABC):
         self.groups = replace(
             self.groups,
             n_decisions=self.groups.n_decisions + n,
-            n_rounds=self.groups.n_rounds + (n > 0),
+            n_rounds=self.groups.n_rounds + (n > 0 and entry.number != self._tried),
         )
+        self._tried = entry.number if n else self._tried
 
 
 class ByPolicies(Proof):
@@ -174,7 +178,7 @@ class ByPolicies(Proof):
     regions are.
     """
 
-    def __init__(self, reader: Reader, allowed: Allowed) -> None:
+    def __init__(self, reader: LedgerReader, allowed: Allowed) -> None:
         self._reader, self._allowed = reader, allowed
         self._policies: dict[int, Policy] = {}  # by round
         self._opened: Entry | None = None
@@ -184,7 +188,7 @@ class ByPolicies(Proof):
 
     def step(self, entry: Entry) -> None:
         """Repeat the next entry."""
-        facts = self._reader.facts(entry)
+        facts = self._reader.facts(entry, people=entry.kind == "history")
         self._values.add(facts.people)
         if entry.kind == "program":
             self._shape = self._begin(entry, facts, self._allowed).shape
@@ -194,12 +198,25 @@ class ByPolicies(Proof):
             self._opened = entry
             self._add_policy(entry)
         elif entry.kind == "batch":
-            self._check_batch(entry, facts)
-        elif entry.kind == "import" and facts.people is not None:
-            policy = self._policies[entry.says["round"]]
-            self._repeat(entry, policy, facts.people, facts.decisions)
+            self._check_batch(entry)
+        elif entry.kind == "import":
+            for people, decisions in self._parts(entry):
+                self._repeat(entry, self._policies[entry.says["round"]], people, decisions)
         elif entry.kind == "certificate" and entry.says["what"] == "granted":
             self._check_evidence(entry)
+
+    def _parts(self, entry: Entry) -> Iterator[tuple[PeopleRows, DecisionRows]]:
+        """Yield the applicants of an entry in parts; all at once if a draw depends on all."""
+        policy = self._policies[entry.says["round"]]
+        parts = self._reader.parts(entry)
+        if policy.draws_together:
+            facts = self._reader.facts(entry)
+            parts = iter(
+                [(facts.people, facts.decisions)] if facts.people and facts.decisions else []
+            )
+        for people, decisions in parts:
+            self._values.add(people)
+            yield people, decisions
 
     def end(self) -> None:
         """Repeat the decisions of the round that is open."""
@@ -207,8 +224,7 @@ class ByPolicies(Proof):
         if opened is None:
             return
         before = self.n_decisions
-        for people, decisions in self._reader.parts(opened):
-            self._values.add(people)
+        for people, decisions in self._parts(opened):
             self._repeat(opened, self._policies[opened.says["round"]], people, decisions)
         self.open_round = OpenRoundTrial(opened.says["round"], self.n_decisions - before)
 
@@ -217,7 +233,7 @@ class ByPolicies(Proof):
         self._policies[policy.round] = policy
         _check_as_policy(entry, policy)
 
-    def _check_batch(self, entry: Entry, facts: Facts) -> None:
+    def _check_batch(self, entry: Entry) -> None:
         says, opened = entry.says, self._opened
         if "opened" not in says:
             self._add_policy(entry)
@@ -226,13 +242,15 @@ class ByPolicies(Proof):
         self._opened, policy = None, self._policies[says["round"]]
         _check_as_policy(entry, policy)
         self._rounds = read_rounds(entry)
-        if facts.people is not None and facts.decisions is not None:
-            self._repeat(entry, policy, facts.people, facts.decisions)
+        counts: Counter[str] = Counter()
+        for people, decisions in self._parts(entry):
+            self._repeat(entry, policy, people, decisions)
+            counts.update(_counts(self._rounds, decisions))  # + would drop zeros
         for record, stated in zip(self._rounds, policy.stated(), strict=True):
             values = json_values(record)
             _refuse_record(entry, stated, {name: values[name] for name in stated})
-        if facts.decisions is not None:
-            _refuse_record(entry, *_counts(self._rounds, facts.decisions))
+        stated = {name: sum(getattr(one, name) for one in self._rounds) for name in counts}
+        _refuse_record(entry, dict(counts), stated)
 
     def _repeat(
         self, entry: Entry, policy: Policy, people: PeopleRows, recorded: DecisionRows | None
@@ -300,21 +318,14 @@ def _check_as_policy(entry: Entry, policy: Policy) -> None:
             raise MismatchError(f"{describe(entry)}: {name} {_DIFFERS}.")
 
 
-def _counts(
-    records: Sequence[AnyRound], decided: DecisionRows
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Return how many applicants a round has, and how many its records state."""
+def _counts(records: Sequence[AnyRound], decided: DecisionRows) -> Counter[str]:
+    """Return how many of some applicants there are, by the names that records give the numbers."""
     accepted, exploit = decided.accepted, decided.exploit
-    counts = {"n_people": accepted, "n_accepted": accepted}
+    kinds = {"n_accepted": accepted}
     if isinstance(records[0], Round):
-        counts = {
-            "n_people": accepted,
-            "n_exploited": accepted & exploit,
-            "n_explored": accepted & ~exploit,
-        }
-    numbers = {name: int(rows.sum()) for name, rows in counts.items()} | {"n_people": accepted.size}
-    stated = {name: sum(getattr(one, name) for one in records) for name in counts}
-    return numbers, stated
+        kinds = {"n_exploited": accepted & exploit, "n_explored": accepted & ~exploit}
+    counts = {name: int(np.count_nonzero(rows)) for name, rows in kinds.items()}
+    return Counter({"n_people": accepted.size} | counts)
 
 
 def _without_notes(record: dict[str, Any]) -> dict[str, Any]:
@@ -336,7 +347,7 @@ class ByLearning(Proof):
     since these may learn something else. It continues from the next stored state.
     """
 
-    def __init__(self, reader: Reader, allowed: Allowed) -> None:
+    def __init__(self, reader: LedgerReader, allowed: Allowed) -> None:
         self._reader, self._allowed = reader, allowed
         self._state: State | None = None
         self._first: State | None = None
@@ -350,7 +361,7 @@ class ByLearning(Proof):
 
     def step(self, entry: Entry) -> None:
         """Repeat the next entry."""
-        facts = self._reader.facts(entry)
+        facts = self._reader.facts(entry, people=not self._opens_rounds)
         self._values.add(facts.people)
         if entry.kind == "program":
             self._state = self._first = self._begin(entry, facts, self._allowed)
@@ -366,13 +377,13 @@ class ByLearning(Proof):
         made_by = entry.says.get("versions", self._versions)
         if self._state is not None and made_by != self._versions:
             self._state, self._made_by = None, made_by
-        elif self._state is not None and not self._is_whole(facts):
+        elif self._state is not None and not self._is_whole(entry, facts):
             self._state, self._made_by = None, None
             self.stopped = self.stopped or describe(entry)
         if self._state is not None:
             self._apply(self._state, entry, facts)
-        elif entry.kind == "batch" and facts.people is not None:
-            self._skip(len(facts.people))
+        elif entry.kind == "batch":
+            self._skip(entry.says["rows"]["n"])
 
     def _skip(self, n: int) -> None:
         """Count decisions that are not learned again."""
@@ -396,8 +407,13 @@ class ByLearning(Proof):
                 f"the certificate {dropped[0]!r} had to be dropped, and that is not recorded."
             )
 
-    def _is_whole(self, facts: Facts) -> bool:
-        if facts.people is not None and erased_rows(facts.people).any():
+    @property
+    def _opens_rounds(self) -> bool:
+        return self._first is not None and opens_rounds(self._first.classifier)
+
+    def _is_whole(self, entry: Entry, facts: Facts) -> bool:
+        people = entry.people_range
+        if len(people) and self._reader.erased_between(people.start, people.stop):
             return False
         tables = [rows for rows in (facts.outcomes, facts.overrides) if rows is not None]
         return all(None not in self._reader.names(rows.persons) for rows in tables)
@@ -410,7 +426,8 @@ class ByLearning(Proof):
             self._state = State.from_snapshot(self._reader, entry, facts, shape, self._allowed)
             return
         if self._state is not None:
-            name = first_other_content(dumps(self._state.classifier), facts.payload, CLOSE)
+            again = dumps(self._state.classifier, features=False)
+            name = first_other_content(again, facts.payload, CLOSE)
             if name is not None:
                 raise MismatchError(f"{describe(entry)}: {name} {_DIFFERS}.")
 
@@ -420,21 +437,23 @@ class ByLearning(Proof):
         if entry.kind == "batch":
             self.end()
             if entry.says["group_mode"] != "aware" and not stores_policies(state.classifier):
-                before = copy.deepcopy(state.classifier)
-        parts = state.apply(self._reader, entry, again=True)
+                before = state.copy()
+
+        def compare(recorded: Decisions, decided: Decisions) -> None:
+            at = first_difference(recorded, decided)
+            _refuse(entry, at and (decided.ids[at[0]], at[1]), _DIFFERS)
+            self.n_decisions += len(decided)
+
+        state.apply(self._reader, entry, again=True, compare=compare)
         self._due = dict(_to_be_dropped(state.classifier, self._valid))
         if "policy" in entry.says:
             self._check_policy(state, entry)
         if entry.kind != "batch":
             return
-        for recorded, decided in parts:
-            at = first_difference(recorded, decided)
-            _refuse(entry, at and (decided.ids[at[0]], at[1]), _DIFFERS)
-            self.n_decisions += len(decided)
-        if facts.people is not None and facts.decisions is not None:
-            if before is not None:
-                self._check_groups(before, state.shape, entry, facts.people, facts.decisions)
-            _check_reasons(entry, facts.people, state.shape, state.classifier, facts.decisions)
+        if before is not None and facts.people is not None and facts.decisions is not None:
+            self._check_groups(before, state.shape, entry, facts.people, facts.decisions)
+        for people, decisions in self._reader.parts(entry):
+            _check_reasons(entry, people, state.shape, state.classifier, decisions)
         made = [one for one in state.classifier.rounds_ if one.round == entry.says["round"]]
         # As they are stored, since a classifier of another package has records of its own.
         for record, stated in zip(made, entry.says["rounds"], strict=True):

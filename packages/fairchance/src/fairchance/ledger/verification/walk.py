@@ -15,7 +15,7 @@ from fairchance.ledger.chain import NOTHING, Checkpoint
 from fairchance.ledger.control import Control
 from fairchance.ledger.outcomes import TakeUpWindow
 from fairchance.ledger.replay import Allowed
-from fairchance.ledger.sql import Reader, SqlLedger
+from fairchance.ledger.sql import LedgerReader, SqlLedger
 from fairchance.ledger.verification.hashes import entry_problem, round_problem
 from fairchance.ledger.verification.proofs import (
     ByLearning,
@@ -187,7 +187,7 @@ def verify(
     )
 
 
-def _has_policies(reader: Reader) -> bool:
+def _has_policies(reader: LedgerReader) -> bool:
     """Return whether rounds store their policies; a classifier that opens none is replayed."""
     first = next(chain(reader.entries(kind="round"), reader.entries(kind="batch")), None)
     # Not from its header, which may be damaged.
@@ -213,7 +213,7 @@ class _Walk:
     """One pass over the entries of a program."""
 
     def __init__(
-        self, reader: Reader, program: str, proofs: list[Proof], checkpoint: Checkpoint | None
+        self, reader: LedgerReader, program: str, proofs: list[Proof], checkpoint: Checkpoint | None
     ) -> None:
         self._reader, self._program, self._proofs = reader, program, proofs
         self._checkpoint = checkpoint
@@ -278,7 +278,9 @@ class _Walk:
 
     def _check_take_up(self, entry: Entry) -> None:
         """Check that loans were recorded as not taken within the program's window."""
-        outcomes = self._reader.facts(entry).outcomes if entry.kind == "outcomes" else None
+        outcomes = None
+        if entry.kind == "outcomes":
+            outcomes = self._reader.facts(entry, people=False).outcomes
         if outcomes is None or "not_taken" not in outcomes.states:
             return
         persons = outcomes.persons[np.array(outcomes.states) == "not_taken"]

@@ -130,3 +130,15 @@ def upgrade() -> None:
         _reference("entries", "entry", "number"),
         sqlite_with_rowid=False,
     )
+    op.create_table(
+        "access_keys",
+        sa.Column("program", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("role", sa.Text, nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("secret", _HASH, nullable=False),
+        sa.Column("made", sa.Text, nullable=False),
+        sa.Column("revoked", sa.Text),
+        sa.ForeignKeyConstraint(["program"], ["programs.program"]),
+        sqlite_with_rowid=False,
+    )
