@@ -138,7 +138,10 @@ def summary(n_rounds, group=None):
     names = {"attribute": group, "group": group, "error": WHOLE, "unplaced": None}
     groups = [SimpleNamespace(**names, **numbers)]
     promise = SimpleNamespace(alpha=0.15, utility=fc.Revenue(200, 500))
-    return SimpleNamespace(promise=promise, rounds=rounds, groups=groups, currency="EUR")
+    records = [record for one in rounds for record in one.records]
+    return SimpleNamespace(
+        promise=promise, rounds=rounds, records=records, groups=groups, currency="EUR"
+    )
 
 
 def test_axes_show_intervals_whole(played):

@@ -20,7 +20,7 @@ def said(record, *more):
 @pytest.mark.parametrize(
     ("record", "parts"),
     [
-        (a_pilot(more_outcomes=120.4), ["121"]),
+        (a_pilot(more_outcomes=120.4), ["roughly 120 "]),
         (a_pilot(group="B", more_outcomes=0.2), ["B", "1 more outcome"]),
         (a_pilot(tests_began=7, n_tested=9, restart_reason="correction"), ["round 7", "9"]),
         (a_pilot(status="certified", alpha=0.125, delta=0.05), ["95 %", "12.5 %"]),
@@ -31,6 +31,16 @@ def said(record, *more):
 )
 def test_values_of_a_record_are_named(record, parts):
     assert all(part in said(record) for part in parts)
+
+
+@pytest.mark.parametrize("kind", ["union", "incumbent"])
+def test_a_certificate_names_the_part_of_todays_process(kind):
+    own = said(a_pilot(status="certified", share=0.117))
+    beside = said(a_pilot(status="certified", share=0.117, kind=kind))
+    for part in ("all whom today's process accepts", "a rule about one applicant", "ramp is fixed"):
+        assert (part in own, part in beside) == (False, True)
+    assert ("the best 11.7 % besides" in beside) is (kind == "union")
+    assert "a rule about" not in said(a_pilot(kind=kind))
 
 
 def test_why_the_number_of_outcomes_is_unknown():

@@ -1,4 +1,4 @@
-"""How objects look in a notebook: a sentence, a small table, and notes, as escaped HTML.
+"""How objects look in a notebook and if printed: a sentence, a small table, and notes.
 
 A class that is ``Displayed`` is looked up in ``VIEWS`` by its name, or that of a base class.
 """
@@ -18,6 +18,7 @@ from fairchance.words.batches import unlike_words
 if TYPE_CHECKING:
     from fairchance.core.decisions import (
         CertifiedRound,
+        ClosedRound,
         Correction,
         CurvePoint,
         Decisions,
@@ -93,14 +94,21 @@ class View:
 
 
 class Displayed:
-    """An object that a notebook shows in words, by its view or as a row of a table."""
+    """An object that a notebook and ``print`` show in words, by its view or as a row of a table."""
 
     def _repr_html_(self) -> str | None:
-        view = _found(self, VIEWS)
-        if view is not None:
-            return _html(view(self))
-        row = _found(self, ROWS)
-        return None if row is None else _html(_of_rows(type(self).__name__, [row(self)]))
+        view = self._view()
+        return None if view is None else _html(view)
+
+    def __str__(self) -> str:
+        view = self._view()
+        return repr(self) if view is None else _text(view)
+
+    def _view(self) -> View | None:
+        view, row = _found(self, VIEWS), _found(self, ROWS)
+        if view is None:
+            return None if row is None else _of_rows(type(self).__name__, [row(self)])
+        return view(self)  # type: ignore[no-any-return]
 
 
 D_co = TypeVar("D_co", bound=Displayed, covariant=True)
@@ -139,6 +147,14 @@ def _html(view: View) -> str:
     )
 
 
+def _text(view: View) -> str:
+    table = [[*map(str, row)] for row in (view.titles, *view.rows)] if view.titles else []
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ["  ".join(map(str.rjust, row, widths)) for row in table]
+    left_out = [f"{view.left_out:,} more are not shown."] if view.left_out else []
+    return "\n".join(map(visible, [view.lead, *lines, *left_out, *filter(None, view.notes)]))
+
+
 def _of_rows(lead: str, rows: Sequence[dict[str, Any]], notes: Iterable[str] = ()) -> View:
     titles = [*rows[-1]] if rows else []
     return View(lead, notes, titles, [[row.get(title, "") for title in titles] for row in rows])
@@ -152,12 +168,23 @@ def _decisions(decided: Decisions) -> View:
     columns = {name: values[:_SHOWN].tolist() for name, values in decided.columns().items()}
     del columns["round"]
     return View(
-        f"Round {decided.round}: {accepted:,} of {counted(len(decided), 'applicant')} accepted, "
-        f"{explored:,} of them explored; {'certified' if decided.certified else 'no certificate'}",
+        _decided(decided, len(decided), accepted, explored),
         map(unlike_words, decided.unlike),
         [*columns],
         [[_shown(value) for value in row] for row in zip(*columns.values(), strict=True)],
         max(0, len(decided) - _SHOWN),
+    )
+
+
+def _closed_round(closed: ClosedRound) -> View:
+    lead = _decided(closed, closed.n_people, closed.n_accepted, closed.n_explored)
+    return View(lead, map(unlike_words, closed.unlike))
+
+
+def _decided(of: Decisions | ClosedRound, n: int, accepted: int, explored: int) -> str:
+    return (
+        f"Round {of.round}: {accepted:,} of {counted(n, 'applicant')} accepted, "
+        f"{explored:,} of them explored; {'certified' if of.certified else 'no certificate'}"
     )
 
 
@@ -253,6 +280,7 @@ def _curve_row(point: CurvePoint) -> dict[str, Any]:
 # By the name of a class, so that this module imports none of them; other packages add theirs.
 VIEWS: dict[str, Callable[[Any], View]] = {
     "Decisions": _decisions,
+    "ClosedRound": _closed_round,
     "Round": _round,
     "CertifiedRound": _certified_round,
     "Note": lambda note: View(rounds.note_text(note)),

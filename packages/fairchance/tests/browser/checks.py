@@ -42,13 +42,13 @@ def problems(browser, path):
     with browser.new_context(offline=True, reduced_motion="reduce") as context:
         page = context.new_page()
         page.on("pageerror", lambda error: found["errors"].append(str(error)))
-        page.on("console", lambda line: found["errors"].extend([line.text] * _is_bad(line)))
+        page.on("console", lambda line: found["errors"].extend([line.text] * is_bad(line)))
         page.on("request", lambda request: found["requests"].append(request.url[:200]))
         page.goto(Path(path).as_uri())
         found["requests"].remove(page.url)
         page.evaluate(MEASURE)
-        _check_widths(page, found)
-        _check_access(page, found)
+        check_widths(page, found)
+        check_access(page, found)
         _check_print(page, found)
         _check_charts(page, found)
         if page.evaluate("'pwned' in window || document.querySelector('[data-pwned]') !== null"):
@@ -56,30 +56,30 @@ def problems(browser, path):
     return {name: list(dict.fromkeys(some)) for name, some in found.items() if some}
 
 
-def _is_bad(line):
+def is_bad(line):
     return line.type in ("error", "warning")
 
 
-def _settle(page):
+def settle(page):
     """Wait until charts have followed a change of the window."""
     page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
     page.wait_for_selector("html[data-ready=yes]", state="attached")
 
 
-def _check_widths(page, found):
+def check_widths(page, found):
     """Check each width with sections folded, as a page opens, and unfolded."""
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
         for is_open in ("false", "true"):
             page.evaluate(f"measure.unfold({is_open})")
-            _settle(page)
+            settle(page)
             found["overflow"] += page.evaluate("measure.overflow(true)")
 
 
-def _check_access(page, found):
+def check_access(page, found):
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        _settle(page)
+        settle(page)
         options = {"resultTypes": ["violations"]}
         if scheme == "dark":
             options["runOnly"] = ["color-contrast"]
@@ -99,7 +99,7 @@ def _check_print(page, found):
     page.emulate_media(media="print", color_scheme="dark")
     page.set_viewport_size({"width": A4, "height": 1000})
     page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    _settle(page)
+    settle(page)
     found["folded"] += page.evaluate("measure.folded()")
     found["print"] += page.evaluate("measure.overflow(false)")
     found["contrast"] += [f"print: {text}" for text in page.evaluate("measure.faint()")]
@@ -112,7 +112,7 @@ def _check_charts(page, found):
     """Check that all charts are drawn, show values under the mouse, and have legends to click."""
     page.set_viewport_size({"width": 1280, "height": 900})
     page.evaluate("measure.unfold(true)")
-    _settle(page)
+    settle(page)
     found["charts"] += page.evaluate("measure.empty()")
     for figure in page.query_selector_all("figure"):
         name = figure.get_attribute("id") or "a figure"
@@ -130,7 +130,7 @@ def _fades(page, figure, legend):
     for symbol in legend.query_selector_all(".role-legend-symbol path"):
         box = symbol.bounding_box()
         page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        _settle(page)
+        settle(page)
         if figure.evaluate("measure.looks") != before:
             return True
     return False
@@ -139,7 +139,7 @@ def _fades(page, figure, legend):
 def _shows_a_value(page, figure):
     for x, y in figure.evaluate("measure.points"):
         page.mouse.move(x, y, steps=2)
-        _settle(page)
+        settle(page)
         tooltip = page.query_selector("#vg-tooltip-element.visible")
         if tooltip and any(sign.isdigit() for sign in tooltip.inner_text()):
             return True

@@ -10,8 +10,8 @@ from browser.checks import LARGEST, problems
 from browser.notebook import write_notebook
 from browser.worlds import applicants, hostile, in_javascript, plain, program
 from cli.hostile_lender import run
-from fairchance.cli.pages.program import write_program_report
 from fairchance.ledger.summary import read_details, summarise
+from fairchance.pages.program import write_program_report
 
 pytestmark = pytest.mark.xdist_group("browser")
 

@@ -59,7 +59,7 @@ def rounds(x: Any) -> Chart:
     """Draw how many were accepted in each round, and how many of them were bad."""
     run = read_run(x)
     rows = [row | {"sure": row["accepted"] - row["explored"]} for row in run.spans]
-    parts = {"accepted by score": ("sure", BLUE), "explored": ("explored", ORANGE)}
+    parts = {f"accepted {run.surely}": ("sure", BLUE), "explored": ("explored", ORANGE)}
     accepted = draw_bars("Accepted, share of applicants", rows, parts, "people")
     names = ("name", "round", "rounds", "value", "low", "high", "k", "of")
     known = [{name: row[name] for name in names} for row in rows if row["of"]]
@@ -74,7 +74,7 @@ def rounds(x: Any) -> Chart:
     tips |= {"k": "bad", "of": "known outcomes"}
     mistakes = layered(
         title,
-        base.mark_rule(clip=True, strokeOpacity=0.6).encode(y=alt.Y("low", **up), y2="high"),
+        base.mark_rule(clip=True, strokeWidth=1.6).encode(y=alt.Y("low", **up), y2="high"),
         points.encode(y=alt.Y("value", **up), tooltip=tooltip(**tips)),
         *bound_line(run.alpha, alpha_text(run.alpha), up, along="y"),
         height=200,
@@ -142,7 +142,7 @@ def money(x: Any) -> Chart:
     base = data(rows).encode(x=x_axis)
     earned = layered(
         title,
-        base.mark_rule(color=BLUE, strokeOpacity=0.6).encode(y=alt.Y("low", **up), y2="high"),
+        base.mark_rule(color=BLUE, strokeWidth=1.6).encode(y=alt.Y("low", **up), y2="high"),
         base.mark_point(filled=True, opacity=1, size=50, color=BLUE).encode(
             y=alt.Y("value", **up), tooltip=tooltip(**tips)
         ),

@@ -348,7 +348,7 @@ def draw_points(
     look, chosen = coloured(title, colours, legend=len(colours) > 1)
     base = data(rows).encode(x=x, y=y, **look)
     either: Any = {"or": ["isValid(datum.label)", {"param": chosen.name, "empty": False}]}
-    ranges = base.transform_filter(either).mark_rule(clip=True, strokeOpacity=0.6)
+    ranges = base.transform_filter(either).mark_rule(clip=True, strokeWidth=1.6)
     tips = {"x_low": ("interval from", PERCENT), "x_high": ("to", PERCENT), "y": (y_title, form)}
     points = base.mark_point(filled=True, opacity=1, size=80).add_params(chosen)
     layers = [
@@ -458,7 +458,7 @@ def draw_certificates(records_by_group: Mapping[Any, Sequence[CertifiedRound]]) 
         title = f"Evidence for the next certificate{of}"
         enough, blue = ("enough", [1.0] * len(at)), {"so far": BLUE}
         charts += [
-            _ladder(f"Share accepted by score{of}", records, last),
+            _ladder(f"Best share accepted by score{of}", records, last),
             draw_lines(title, [evidence], blue, PERCENT, bound=enough, legend=False, height=170),
         ]
     return stacked(charts)
@@ -504,7 +504,7 @@ def draw_curves(
     colours = {"certified": GREEN, "only estimated": ORANGE}
     charts = []
     for group, records in records_by_group.items():
-        points = records[-1].curve
+        points = [point for point in records[-1].curve if not np.isnan(point.earned)]
         if not points:
             continue
         rows = [

@@ -15,6 +15,7 @@ from fairchance.core.decisions import CertifiedRound
 from fairchance.core.utility import Accuracy, Utility
 from fairchance.errors import InputError
 from fairchance.people.store import NEVER, NOT_TAKEN, PENDING
+from fairchance.words.rounds import surely
 
 __all__ = ["BY_STATUS", "INCUMBENT", "SHADOW"]
 __all__ += ["CERTIFIED", "COMPLETE", "INCOMPLETE", "MOST", "PILOT", "Row", "RunRows", "freezes"]
@@ -33,13 +34,17 @@ COMPLETE, INCOMPLETE = "all outcomes known", "outcomes still to come"
 
 @dataclass(frozen=True)
 class RunRows:
-    """One run: counts of each round and group, and the records of certificates by group."""
+    """One run: counts of each round and group, and the records of certificates by group.
+
+    ``surely`` is how applicants outside the explore region were accepted.
+    """
 
     rounds: list[Row]
     groups: list[Row]
     records: dict[str | None, list[CertifiedRound]]
     alpha: float | None
     utility: Utility | None
+    surely: str
     currency: str = ""
 
     @property
@@ -111,7 +116,8 @@ def _of_classifier(clf: Any) -> RunRows:
                 mine = counted((number > 0) & (level_of[group] == level) & told)
                 groups.append(row | {"accepted": accepted} | mine)
     by_group = _by_group(records.values())
-    return RunRows(rounds, groups, by_group, clf.bound_, clf.utility or Accuracy())
+    utility = clf.utility or Accuracy()
+    return RunRows(rounds, groups, by_group, clf.bound_, utility, surely(clf.rounds_))
 
 
 def _of_summary(summary: Any) -> RunRows:
@@ -131,8 +137,8 @@ def _of_summary(summary: Any) -> RunRows:
         if one.group is not None
     ]
     by_group = _by_group(one.records for one in summary.rounds)
-    promise = summary.promise
-    return RunRows(rounds, groups, by_group, promise.alpha, promise.utility, summary.currency)
+    alpha, utility, how = summary.promise.alpha, summary.promise.utility, surely(summary.records)
+    return RunRows(rounds, groups, by_group, alpha, utility, how, summary.currency)
 
 
 def _promised(records: Sequence[Any]) -> Row:

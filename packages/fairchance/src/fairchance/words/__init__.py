@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
-__all__ = ["LIGHTS", "amount", "counted", "date", "days", "first_of", "independence"]
-__all__ += ["intervals_assume", "listed", "people", "percent", "percents", "share", "shortened"]
-__all__ += ["times"]
+__all__ = ["LIGHTS", "amount", "counted", "date", "date_span", "days", "first_of"]
+__all__ += ["independence", "intervals_assume", "listed", "people", "percent", "percents"]
+__all__ += ["plain_data", "share", "shortened", "times"]
 
 LIGHTS = ("red", "amber", "green")  # how a check came out, the worst first
 _NAMED = 2  # names in a sentence
@@ -148,6 +150,20 @@ def date(at: str | datetime, *, time: bool = False) -> str:
     return f"{day}, {when:%H:%M} UTC" if time else day
 
 
+def date_span(first: str, last: str) -> str:
+    """Write the days from one to another, in UTC.
+
+    Examples
+    --------
+    >>> date_span("2031-05-10T09:00:00+00:00", "2031-06-10T09:00:00+00:00")
+    '10 May to 10 June 2031'
+    """
+    begin, end = date(first), date(last)
+    if begin == end:
+        return end
+    return f"{begin.removesuffix(end[-5:])} to {end}"
+
+
 def days(value: float) -> str:
     """Write an age in whole days.
 
@@ -199,3 +215,16 @@ def intervals_assume(shock: float) -> str:
 def shortened(value: str) -> str:
     """Return a value in quotes, shortened if it is long."""
     return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value with texts for paths and keys, and None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {str(key): plain_data(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_data(part) for part in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -55,7 +55,8 @@ _ASSUMPTIONS = {
     "else decided would make them wrong.",
     "one_population": "Intervals of one measure are right together, at all times, with a "
     "probability of {}, if applicants of all rounds come from one population, acceptances followed "
-    "the logged probabilities, and the policy was fixed before the rounds used.",
+    "the logged probabilities, neither outcomes nor who takes a loan depend on the draw, and the "
+    "policy was fixed before the rounds used.",
     "independent": "{1}",
     "policy_changes": "The policy may differ between rounds; its rates are means over all rounds.",
     "draws": "Some acceptances were draws of fixed size, which depend on each other; they are "
@@ -72,7 +73,8 @@ _ASSUMPTIONS = {
     "other reports of the program.",
     "group_populations": "Intervals of one measure are right for all groups together, at all "
     "times, with a probability of {}; those of corrected values if applicants of a group come from "
-    "one population in all rounds, and acceptances followed the logged probabilities.",
+    "one population in all rounds, acceptances followed the logged probabilities, and neither "
+    "outcomes nor who takes a loan depend on the draw.",
     "mean_score": "The interval of calibration takes the mean score of these applicants as it is.",
 }
 _FEW = 100  # equally weighted outcomes, below which an estimate is rough

@@ -26,7 +26,10 @@ def unlike_words(one: Unlike) -> str:
     changed = "is it another unit or coding, or are two columns exchanged?"
     what, hint = {
         "missing": (f"have no value in {name}", "is the column filled in?"),
-        "unseen": (f"have a text in {name} that is new or rare", "is it another coding?"),
+        "unseen": (
+            f"have a text in {name} that is new or rare",
+            "is it another coding, or a date that was read as text?",
+        ),
         "group": (f"have a group in {name} that is new", "is it another coding?"),
         "outside": (
             f"are outside {_bound(one.low)} to {_bound(one.high)} in {name}",

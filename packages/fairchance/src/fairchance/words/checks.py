@@ -32,6 +32,7 @@ from fairchance.words.rounds import (
     ramp_words,
     reason,
     sentence,
+    span,
     waiting,
     withdrawn,
 )
@@ -49,7 +50,6 @@ CAUTION = (
     "outcomes known so far."
 )
 _TO_DO_OF_NOTES = {
-    "incumbent_rejected": "stop relying on today's policy, and find out why it fails",
     "handover_waits": "hand over to the certified policy (fairchance handover)",
     "patience_short": "start a program with a longer patience",
     "none_in_sight": "stop, find features that tell good from bad, or start a program with a "
@@ -104,7 +104,7 @@ def to_do(checks: Sequence[Check], most: int = 2) -> str:
 
 
 def verdict(checks: Sequence[Check]) -> str:
-    """Return the worst check, what the last round promises, and the number of each light.
+    """Return the worst check, a pause, what the last round promises, and how many of each light.
 
     Examples
     --------
@@ -117,10 +117,8 @@ def verdict(checks: Sequence[Check]) -> str:
     if worst is not None and worst.light != "green":
         found = check_words(worst).finding
     light = "green" if worst is None else worst.light
-    promises = [c for c in checks if c.question == "certificate" and c is not worst]
-    if light == "green":
-        promises = [c for c in checks if c.question == "certificate"]
-    said = [found, *(check_words(check).finding for check in promises)]
+    also = [c for c in checks if c.finding == "paused" or c.question == "certificate"]
+    said = [found, *(check_words(c).finding for c in also if light == "green" or c is not worst)]
     lights = Counter(check.light for check in checks)
     counts = ", ".join(f"{lights[name]:,} {name}" for name in LIGHTS)
     counts = counted(len(checks), "check") if light == "green" else counts
@@ -186,6 +184,8 @@ def _mistakes(check: Check) -> CheckWords:
     """Return how many known outcomes are bad, compared with α."""
     subject = check.group or "All applicants"
     subject = "Certified rounds" if check.question == "certified rounds" else subject
+    if check.question == "last rounds":
+        subject = span(check.facts["first"], check.facts["last"]).capitalize()
     known = check.facts["known"]
     if not known:
         observe = "observe outcomes as they arrive"
@@ -206,7 +206,8 @@ def _meaning_of_mistakes(check: Check) -> tuple[str, str]:
         if check.group:
             return (
                 "The bound is broken in this group, and chance does not explain it; α bounds all "
-                "applicants together. certify = 'per_group' bounds each group.",
+                "applicants together, and each group only with certify = 'per-group', which needs "
+                "another group_mode than 'blind'.",
                 "find out why mistakes are more frequent in this group",
             )
         return (
@@ -324,6 +325,44 @@ def _hardly_explored(check: Check) -> CheckWords:
     )
 
 
+def _draws(check: Check) -> CheckWords:
+    facts = check.facts
+    finding = (
+        f"{counted(facts['accepted'], 'applicant was', 'applicants were')} accepted, and their "
+        f"recorded chances let expect {facts['expected']:,.0f}."
+    )
+    if check.light == "green":
+        return CheckWords(finding, "Chance explains the difference.")
+    return CheckWords(
+        finding,
+        "Chance does not explain it: somebody may send applications again under new ids until they "
+        "are accepted, or leave out those that are not.",
+        "find out who chooses ids, and whether every application is sent once",
+    )
+
+
+def _take_up(check: Check) -> CheckWords:
+    facts = check.facts
+    finding = (
+        f"{facts['explored_lost']:,} of {facts['explored']:,} explored applicants got no loan, "
+        f"against {facts['others_lost']:,} of {facts['others']:,} others who were accepted"
+    )
+    if math.isfinite(check.value):
+        finding += f" ({check.value:.2g} times as often within rounds)"
+    if check.light == "green":
+        return CheckWords(f"{finding}.")
+    by_hand = facts["by_hand"]
+    meaning = "Chance does not explain it; they did not take it, were withdrawn or rejected by hand"
+    meaning += f" ({by_hand:,})." if by_hand else "."
+    if check.light == "red":
+        meaning += " If somebody drops them, certificates are false."
+    return CheckWords(
+        f"{finding}.",
+        meaning,
+        "find out whether explored applicants get the same offer as others",
+    )
+
+
 # The certificate
 
 
@@ -355,7 +394,7 @@ def _needs(facts: Mapping[str, Any], *, certified: bool = False) -> str:
     for need in facts.get("needs", ()):
         more, tested = need["more_outcomes"], need["n_tested"] > 0
         clause = needed(more, tested=tested, certified=certified, decided=decided)
-        if not certified:
+        if not certified and "dropped" not in facts:  # which says it
             began = began_again(need["tests_began"], need["restart_reason"])
             clause = "; ".join(filter(None, (began, clause)))
         whom = "" if need["group"] is None else f"{need['group']}: "
@@ -422,6 +461,23 @@ def _process(check: Check) -> CheckWords:
     return CheckWords(f"{whom}{said}", "", _TO_DO_OF_NOTES[check.finding])
 
 
+def _incumbent_rejected(check: Check) -> CheckWords:
+    """Say that the lender's own process breaks α, and how far it decides now."""
+    facts, to_do = check.facts, "find out why the lender's own process fails"
+    meaning = sentence(ramp_words(facts["ramp"]))
+    if facts["paused"]:
+        meaning, to_do = "It decides on all while the program is paused.", f"resume, and {to_do}"
+    elif facts["ramp"] < 1:
+        to_do = f"rely less on it (fairchance ramp), and {to_do}"
+    elif facts["kind"] != "own":
+        meaning = "The policy in force accepts all whom it accepts."
+    else:
+        meaning = "It decides on nobody now, and on all while the program is paused."
+        to_do = f"do not go back to it, and {to_do}"
+    whom = f"{check.group}: " if check.group else ""
+    return CheckWords(f"{whom}{note_words(check.finding, facts)}", meaning, to_do)
+
+
 def _waits(next_in: NextTested) -> str:
     whom = "" if next_in.group is None else f"for {next_in.group}, "
     return sentence(f"{whom}{waiting(next_in)}")
@@ -442,12 +498,13 @@ def _uncalibrated(check: Check) -> CheckWords:
 def _unlike_batch(check: Check) -> CheckWords:
     facts = check.facts
     anyway = ", decided anyway" if any(one.stops for one in facts["unlike"]) else ""
+    what = f"Batch {facts['batch']!r} (round {facts['round']}, entry {facts['entry']}{anyway})"
+    if facts["batch"] is None:
+        what = f"The newest applicants of round {facts['round']}, which is open"
     columns = " ".join(map(unlike_words, facts["unlike"][:_SHOWN]))
     more = len(facts["unlike"]) - _SHOWN
     return CheckWords(
-        f"Batch {facts['batch']!r} (round {facts['round']}, entry {facts['entry']}{anyway}): "
-        + columns
-        + (f" And {counted(more, 'more column')}." if more > 0 else ""),
+        f"{what}: {columns}" + (f" And {counted(more, 'more column')}." if more > 0 else ""),
         "Promises and estimates are about applicants like those before.",
         "compare the files with their source",
     )
@@ -527,13 +584,17 @@ WORDS: dict[str, Callable[[Check], CheckWords]] = {
     "explored_bad": _explored,
     "explored_none": _explored_none,
     "hardly_explored": _hardly_explored,
+    "draws_fair": _draws,
+    "draws_off": _draws,
+    "take_up_alike": _take_up,
+    "explored_lost": _take_up,
     "undecided": lambda _: CheckWords("No batch has been decided yet.", "", "decide a batch"),
     "uncertified": lambda _: CheckWords("This method gives no certificate."),
     "uncalibrated": _uncalibrated,
     "certified": _certified,
     "shadow": _by_lender,
     "incumbent": _by_lender,
-    "incumbent_rejected": _process,
+    "incumbent_rejected": _incumbent_rejected,
     "none_in_sight": _process,
     "handover_waits": _process,
     "patience_short": _process,

@@ -7,21 +7,29 @@ others; ``sentence`` makes a sentence of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fairchance.words import counted, first_of, independence, percent
 
 if TYPE_CHECKING:
     from fairchance.core.decisions import CertifiedRound, Note, Round
-    from fairchance.ledger.summary import NextTested, OpenRound, RoundSummary, Summary
+    from fairchance.ledger.summary import NextTested, OpenRoundSummary, RoundSummary, Summary
     from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
 
 __all__ = ["DO_NOT_WAIT", "IN_OPEN_ROUND", "NOTES", "open_round_words"]
 __all__ += ["about_certificate", "about_round", "assumed", "began_again"]
-__all__ += ["certificates_assume", "held_up", "needed", "note_text", "note_words", "promised"]
+__all__ += [
+    "certificates_assume",
+    "certified_policy",
+    "held_up",
+    "needed",
+    "note_text",
+    "note_words",
+    "promised",
+]
 __all__ += ["ramp_words", "reason", "restart_cost", "restarted", "sentence", "status_word"]
-__all__ += ["surely", "take_up_rows", "waiting", "withdrawn"]
+__all__ += ["span", "surely", "take_up_rows", "waiting", "withdrawn"]
 
 # Why testing began again: as records say, and the kind of the entry after which it did.
 _CONTRADICTED = "outcomes that contradicted the certificates"
@@ -39,6 +47,14 @@ DO_NOT_WAIT = (
 
 
 IN_OPEN_ROUND = "The round is open: what it promises or estimates is on record when it is closed."
+
+# What a certificate of a policy that uses the lender's own decisions assumes in addition.
+_BESIDE = (
+    "; for a policy that accepts all whom today's process accepts, also that this process is a "
+    "rule about one applicant that does not change, that its decision is known before the "
+    "program's answer, that the ramp is fixed before applicants and outcomes of a round are looked "
+    "at, and that a loan is recorded as not taken before it can go bad"
+)
 
 # What rounds without a certificate are.
 _UNCERTIFIED = {"shadow": "shadow mode", "incumbent": "today's policy decides"}
@@ -60,14 +76,14 @@ def ramp_words(ramp: float) -> str:
     )
 
 
-def open_round_words(found: OpenRound) -> str:
+def open_round_words(found: OpenRoundSummary) -> str:
     """Say that a round is open, since when and until when, and what was decided in it.
 
     Examples
     --------
-    >>> from fairchance.ledger.summary import OpenRound
+    >>> from fairchance.ledger.summary import OpenRoundSummary
     >>> at = "2031-03-01T09:00:00+00:00"
-    >>> open_round_words(OpenRound(3, 17, at, None, 1.0, "pilot", False, 120, 40, 5))
+    >>> open_round_words(OpenRoundSummary(3, 17, at, None, 1.0, "pilot", False, 120, 40, 5))
     'Round 3 is open since 2031-03-01 09:00 UTC: 40 of 120 applicants accepted so far, counted \
 nowhere else.'
     """
@@ -229,7 +245,7 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     "barred": _barred,
     "exposure": "The exposure limit allowed {n_explored} of {n_wanted} explorations.",
     "incumbent_rejected": lambda facts: (
-        f"The outcomes reject that today's policy keeps α = {percent(facts['alpha'])}"
+        f"The outcomes reject that the lender's own process keeps α = {percent(facts['alpha'])}"
         + (f"; about {percent(fdr)} bad." if (fdr := facts.get("estimated_fdr")) else ".")
     ),
     "incumbent_stays": lambda facts: (
@@ -248,7 +264,7 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
     ),
     "population_changed": lambda facts: (
         f"Certified under the assumption of one population, which the outcomes of "
-        f"{_rounds(facts['first'], facts['last'])} speak against: more are bad than before among "
+        f"{span(facts['first'], facts['last'])} speak against: more are bad than before among "
         f"applicants of the same rank (p = {facts['p']:.2g} at one look)."
     ),
     "lapses": (
@@ -262,7 +278,14 @@ NOTES: dict[str, str | Callable[[Mapping[str, Any]], str]] = {
 }
 
 
-def _rounds(first: int, last: int) -> str:
+def span(first: int, last: int) -> str:
+    """Name rounds from one to another.
+
+    Examples
+    --------
+    >>> span(12, 14), span(3, 3)
+    ('rounds 12 to 14', 'round 3')
+    """
     return f"round {last}" if first == last else f"rounds {first} to {last}"
 
 
@@ -310,7 +333,8 @@ def needed(
     Parameters
     ----------
     more
-        How many more outcomes; NaN or infinite if that is unknown.
+        How many more outcomes; NaN or infinite if that is unknown, 0 if another policy than that of
+        the round is certified.
     tested
         Whether any outcome has been tested.
     certified
@@ -320,20 +344,24 @@ def needed(
 
     Examples
     --------
-    >>> needed(120.4), needed(math.nan, tested=False)
-    ('about 121 more outcomes are needed', 'no outcome has been tested yet')
+    >>> needed(3119.04), needed(math.nan, tested=False)
+    ('at the pace so far, roughly 3,100 more outcomes are needed', 'no outcome has been tested yet')
     >>> needed(120.4, decided=7)
-    'when round 7 was decided, about 121 more outcomes were needed'
+    'when round 7 was decided, at the pace until then, roughly 120 more outcomes were needed'
     >>> needed(math.nan), needed(math.nan, certified=True)
     ('the outcomes so far do not support a certificate', '')
+    >>> needed(0.0)
+    'a policy is certified, but it was not chosen'
     """
     if certified and not math.isfinite(more):
         return ""
     now = decided is None
-    if math.isfinite(more):
-        n = counted(max(1, math.ceil(more)), "more outcome", "more outcomes")
+    if more == 0 and not certified:
+        clause = f"a policy {'is' if now else 'was'} certified, but it was not chosen"
+    elif math.isfinite(more):
+        n = counted(int(float(f"{max(1, math.ceil(more)):.2g}")), "more outcome")
         to_be = ("is" if n.startswith("1 ") else "are") if now else "were"
-        clause = f"about {n} {to_be} needed"
+        clause = f"at the pace {'so far' if now else 'until then'}, roughly {n} {to_be} needed"
     elif tested:
         clause = f"the outcomes {'so far do' if now else 'did'} not support a certificate"
     else:
@@ -351,7 +379,29 @@ def promised(record: CertifiedRound) -> str:
     return f"certified{of}: with confidence {confidence}, at most {percent(record.alpha)} bad"
 
 
-def assumed(maturity: int | None = None, shock: float = 0.0, *, persons: bool = False) -> str:
+def certified_policy(kind: str, share: float) -> str:
+    """Return whom a certified policy accepts, by ``CertifiedRound.kind`` and its share.
+
+    Examples
+    --------
+    >>> certified_policy("own", 0.117), certified_policy("incumbent", 0.0)
+    ('the best 11.7 %', "all whom today's process accepts")
+    >>> certified_policy("union", 0.117)
+    "all whom today's process accepts and the best 11.7 % besides"
+    """
+    theirs, ours = "all whom today's process accepts", f"the best {percent(share)}"
+    if kind == "union":
+        return f"{theirs} and {ours} besides"
+    return theirs if kind == "incumbent" else ours
+
+
+def assumed(
+    maturity: int | None = None,
+    shock: float = 0.0,
+    *,
+    persons: bool = False,
+    beside: bool = False,
+) -> str:
     """Return a clause on what a certificate assumes.
 
     Parameters
@@ -360,14 +410,16 @@ def assumed(maturity: int | None = None, shock: float = 0.0, *, persons: bool = 
         Rounds until outcomes count as final; None if that is not known here.
     shock, persons
         As for ``independence``.
+    beside
+        Whether a certified policy accepts all whom today's process accepts.
 
     Examples
     --------
     >>> print(assumed(2))
     certificates assume that applicants are of one population, that they are independent of each
-    other, without a shock that a round's applicants share (shock = 0), that acceptance does not
-    change outcomes, and that outcomes are final when their round is tested, here 2 rounds later at
-    the earliest (maturity)
+    other, without a shock that a round's applicants share (shock = 0), that acceptance is
+    a coin with the logged probability and does not change outcomes, and that outcomes are final
+    when their round is tested, here 2 rounds later at the earliest (maturity)
     """
     final = ""
     if maturity is not None:
@@ -375,15 +427,22 @@ def assumed(maturity: int | None = None, shock: float = 0.0, *, persons: bool = 
         final = f", here {when} (maturity)"
     return (
         f"certificates assume that applicants are of one population, that "
-        f"{independence(shock, persons=persons)}, that acceptance does not change outcomes, and "
-        f"that outcomes are final when their round is tested{final}"
+        f"{independence(shock, persons=persons)}, that acceptance is a coin with the logged "
+        f"probability and does not change outcomes, and that outcomes are final when their round "
+        f"is tested{final}{_BESIDE * beside}"
     )
 
 
 def certificates_assume(summary: Summary) -> str:
     """Return the sentence on what the certificates of a program assume."""
-    promise, persons = summary.promise, all(row[-1].persons for row in summary.ladders().values())
-    return sentence(assumed(promise.maturity, promise.shock, persons=persons))
+    promise, ladders = summary.promise, summary.ladders().values()
+    persons = all(records[-1].persons for records in ladders)
+    beside = any(_is_beside(record) for records in ladders for record in records)
+    return sentence(assumed(promise.maturity, promise.shock, persons=persons, beside=beside))
+
+
+def _is_beside(record: CertifiedRound) -> bool:
+    return record.status == "certified" and record.kind != "own"
 
 
 def status_word(row: RoundSummary) -> str:
@@ -393,10 +452,15 @@ def status_word(row: RoundSummary) -> str:
     return ", ".join(filter(None, words)) or "–"
 
 
-def surely(summary: Summary) -> str:
-    """Return how applicants outside the explore region were accepted."""
-    shadow = summary.rounds and not any(row.ramp for row in summary.rounds)
-    return "by the lender" if shadow else "by score"
+def surely(records: Iterable[Round | CertifiedRound]) -> str:
+    """Return how applicants outside the explore region were accepted, by the records of rounds.
+
+    A program beside the lender's own process may accept whom that accepts, also at a ramp of 1.
+    """
+    how = {getattr(one, "kind", "own") if one.ramp == 1 else one.ramp for one in records}
+    if how == {0.0}:
+        return "by the lender"
+    return "by score" if how <= {"own"} else "by score or lender"
 
 
 def take_up_rows(summary: Summary, most: int) -> list[list[str]]:
@@ -406,7 +470,7 @@ def take_up_rows(summary: Summary, most: int) -> list[list[str]]:
     """
     if not summary.outcomes.not_taken:
         return []
-    counted_by = [("all", summary.outcomes), (surely(summary), summary.exploited)]
+    counted_by = [("all", summary.outcomes), (surely(summary.records), summary.exploited)]
     counted_by += [("explored", summary.explored)]
     counted_by += [(f"round {row.round}", row.outcomes) for row in summary.rounds[-most:]]
     counted_by += [(one.name, one.outcomes) for one in summary.groups if one.group is not None]
@@ -430,7 +494,7 @@ def withdrawn(rounds: Sequence[int]) -> str:
     if len(rounds) == 1:
         which = f"round {rounds[0]} was"
     elif rounds[-1] - rounds[0] == len(rounds) - 1:
-        which = f"rounds {rounds[0]} to {rounds[-1]} were"
+        which = f"{span(rounds[0], rounds[-1])} were"
     return (
         f"certificate withdrawn: {which} certified on outcomes that were corrected later, so "
         f"nothing is promised"
@@ -453,7 +517,10 @@ def about_certificate(record: CertifiedRound) -> Iterator[str]:
     """Yield what a round of the certified method promises, lacks and mentions."""
     if record.status == "certified":
         yield sentence(f"{promised(record)} under the rule of this round")
-        yield sentence(assumed(shock=record.shock, persons=record.persons))
+        beside = _is_beside(record)
+        if beside:
+            yield sentence(f"the rule accepts {certified_policy(record.kind, record.share)}")
+        yield sentence(assumed(shock=record.shock, persons=record.persons, beside=beside))
     else:
         lacks = needed(record.more_outcomes, tested=record.next_n_tested > 0)
         clauses = [promised(record), restarted(record), lacks]

@@ -14,7 +14,10 @@ from fairchance.audit.groups import GroupAudit, GroupFinding
 from fairchance.audit.rates import judge, light_of
 from fairchance.audit.scores import CHANGED, CalibrationBin, RoundDrift
 from fairchance.audit.unknown import UnknownMap
-from fairchance.cli.pages.page import (
+from fairchance.ledger.summary import Details, Summary
+from fairchance.ledger.verification.trail import Trail
+from fairchance.ledger.verification.walk import Verification
+from fairchance.pages.page import (
     Card,
     Code,
     Figure,
@@ -25,9 +28,7 @@ from fairchance.cli.pages.page import (
     render,
     unchecked,
 )
-from fairchance.cli.pages.program import certificate_section, settings_section
-from fairchance.ledger.summary import Details, Summary
-from fairchance.ledger.verification.walk import Verification
+from fairchance.pages.program import certificate_section, settings_section
 from fairchance.words import LIGHTS, amount, counted, date, first_of, people, percent, percents
 from fairchance.words.audits import (
     MEASURES,
@@ -43,7 +44,7 @@ from fairchance.words.audits import (
 )
 
 __all__ = ["DECIDED", "LIMITS", "Audited", "audit_html", "audit_page", "rounds_used"]
-__all__ += ["stated", "verdict"]
+__all__ += ["groups_section", "stated", "verdict"]
 
 Cell = str | tuple[str, str]
 DECIDED = "as decided"  # the name of the program's own policy
@@ -77,8 +78,8 @@ class Audited:
         Those of them that accept from a recorded score on, by this score.
     groups, unknown, calibration, drift
         The other questions; None or empty if the log does not allow them.
-    decisions, certificates
-        The decisions as ``export`` writes them, and the evidence of certificates by column.
+    decisions, trail
+        The decisions as ``export`` writes them, and the tests behind certificates.
     purpose
         What the program is for, in the user's words.
     """
@@ -94,7 +95,7 @@ class Audited:
     calibration: Sequence[CalibrationBin]
     drift: Sequence[RoundDrift]
     decisions: Any
-    certificates: Mapping[str, Sequence[Any]]
+    trail: Trail
     purpose: str = ""
 
     @property
@@ -103,9 +104,9 @@ class Audited:
         return self.policies[DECIDED]
 
     @property
-    def real_gaps(self) -> list[GroupFinding]:
-        """The gaps between groups that are more than chance and selection."""
-        return [found for found in self.groups.findings if found.answer == "real"]
+    def checkpoint(self) -> str | None:
+        """The end of the chain that this audit read; None if the record does not fit."""
+        return str(self.summary.head) if self.verification.ok else None
 
     @property
     def not_identified(self) -> list[Evaluation]:
@@ -146,7 +147,7 @@ def audit_page(audited: Audited) -> Page:
         f". {rounds_used(audited)} Read from the ledger on {date(summary.at, time=True)}."
     )
     sections = [
-        _groups(audited),
+        groups_section(audited.groups),
         _policies(audited),
         _unknown(audited),
         _calibration(audited),
@@ -184,21 +185,21 @@ def rounds_used(audited: Audited) -> str:
 def verdict(audited: Audited) -> str:
     """Return what was found, in a few sentences."""
     fdr, alpha = audited.decided.of("false_discovery_rate"), audited.decided.alpha
-    parts = ["No outcome is known yet."]
+    fits, said = audited.verification.ok, "No outcome is known yet."
     if not math.isnan(fdr.value):
-        parts = [f"Of the accepted, {percent(fdr.value)} are bad ({percents((fdr.low, fdr.high))})"]
+        said = f"Of the accepted, {percent(fdr.value)} are bad ({percents((fdr.low, fdr.high))})"
         if alpha is not None:
             kept = _KEPT[audited.decided.verdict_code].format(f"α = {percent(alpha)}")
-            parts[0] += f", and {kept}"
-        parts[0] += "."
+            said += f", and {kept}"
+        said += "."
+    parts = [said] if fits else ["The record does not fit, so all that follows may be false.", said]
     if audited.groups.findings:
-        parts.append(f"Between groups: {counted(len(audited.real_gaps), 'real gap')}.")
+        parts.append(f"Between groups: {counted(len(_real_gaps(audited.groups)), 'real gap')}.")
     if audited.unknown is not None and audited.unknown.unknown:
         parts.append(f"The record says too little about {_unknown_share(audited.unknown)}.")
     if audited.miscalibrated:
         parts.append(f"Scores are {_off(audited)}.")
-    fits = "The record is verified." if audited.verification.ok else "The record does not fit."
-    return " ".join([*parts, fits])
+    return " ".join([*parts, *["The record is verified."] * fits])
 
 
 def _unknown_share(found: UnknownMap) -> str:
@@ -216,7 +217,7 @@ def _off(audited: Audited) -> str:
 
 def _cards(audited: Audited) -> Iterator[Card]:
     yield _mistakes_card(audited)
-    yield _group_card(audited)
+    yield _group_card(audited.groups)
     if audited.unknown is not None:
         yield _unknown_card(audited)
     if audited.cuts and audited.decided.alpha is not None:
@@ -252,15 +253,19 @@ def _mistakes_card(audited: Audited) -> Card:
     return Card("Mistakes", percent(fdr.value), text, light)
 
 
-def _group_card(audited: Audited) -> Card:
-    if not audited.groups.findings:
+def _real_gaps(audit: GroupAudit) -> list[GroupFinding]:
+    return [found for found in audit.findings if found.answer == "real"]
+
+
+def _group_card(audit: GroupAudit) -> Card:
+    found, real = audit.findings, _real_gaps(audit)
+    if not found:
         return Card("Groups", "–", "No protected attribute was compared.")
-    real, found = audited.real_gaps, audited.groups.findings
     light = min((one.light for one in found), key=LIGHTS.index)
     if real:
         return Card("Groups", counted(len(real), "real gap"), finding(real[0]), light)
-    explained = [finding(one) for one in audited.groups.findings if one.answer == "selection"]
-    n_open = sum(one.reason == "not_identified" for one in audited.groups.findings)
+    explained = [finding(one) for one in found if one.answer == "selection"]
+    n_open = sum(one.reason == "not_identified" for one in found)
     none = "No identified gap is more than chance and selection explain"
     none += f"; {counted(n_open, 'gap is', 'gaps are')} not identified." if n_open else "."
     text = [*explained, none][0]
@@ -305,8 +310,8 @@ def _cut_card(audited: Audited) -> Card:
 # Sections
 
 
-def _groups(audited: Audited) -> Section:
-    found = audited.groups
+def groups_section(found: GroupAudit) -> Section:
+    """Return what is true of groups: as recorded, corrected, and without assumptions."""
     if not found.findings:
         return Section("groups", "Groups")
     note = (
@@ -330,7 +335,7 @@ def _groups(audited: Audited) -> Section:
         title = f"{MEASURES[measure].capitalize()}, by {attribute}"
         parts.append(PageTable(title, note, titles, rows))
         note = ""
-    return Section("groups", "Groups", _group_card(audited).text, parts)
+    return Section("groups", "Groups", _group_card(found).text, parts)
 
 
 def _policies(audited: Audited) -> Section:
@@ -478,12 +483,14 @@ def _drift(audited: Audited) -> Section:
 
 
 def _verification(audited: Audited) -> Section:
-    summary = audited.summary
-    program, checkpoint = quote(summary.program), quote(str(summary.head))
+    said, command = "", f"fairchance verify --program {quote(audited.summary.program)}"
+    if audited.checkpoint is not None:
+        said = "The checkpoint of this audit is in checkpoint.txt. "
+        command += f" --checkpoint {quote(audited.checkpoint)}"
     parts: list[Part] = [
         list(audited.verified),
-        "The checkpoint of this audit is in checkpoint.txt. This command checks all of it again:",
-        Code(f"fairchance verify --program {program} --checkpoint {checkpoint}"),
+        f"{said}This command checks all of it again:",
+        Code(command),
     ]
     return Section("verification", "Proof", audited.verified[0], parts)
 

@@ -1,4 +1,5 @@
 // Draws the charts at the width of the page, explains terms, copies text, opens all for print.
+// `prepare` is called once the page is there, and again if its content changes.
 function fit(spec, width) {
   if (!spec.vconcat) return { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
   const axis = Math.min(spec.usermeta?.axis ?? 90, 0.45 * width); // pixels of an axis with its labels
@@ -25,7 +26,9 @@ async function draw(figure) {
   const spec = fit(JSON.parse(figure.querySelector("script").textContent), width);
   spec.description = place.ariaLabel; // without it vega writes a label of its own
   const config = { ...spec.config, ...look(width) };
-  const options = { actions: false, renderer: "svg", config, tooltip: { theme: "custom" } };
+  // Expressions are interpreted and styles are in the stylesheet, so a strict policy allows charts.
+  const tooltip = { theme: "custom", disableDefaultStyle: true };
+  const options = { actions: false, renderer: "svg", ast: true, defaultStyle: false, config, tooltip };
   place.view?.finalize();
   place.view = (await vegaEmbed(place, spec, options)).view;
   place.querySelector("svg").ariaHidden = "true"; // the label says what it shows
@@ -51,7 +54,6 @@ const openTarget = () => {
   for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
 };
 addEventListener("hashchange", openTarget);
-openTarget();
 
 const tip = document.getElementById("tip");
 function explain(term) {
@@ -62,17 +64,20 @@ function explain(term) {
   const below = at.bottom + 6;
   tip.style.top = (below + tip.offsetHeight < innerHeight ? below : at.top - tip.offsetHeight - 6) + "px";
 }
-for (const term of document.querySelectorAll(".term")) {
-  for (const kind of ["mouseenter", "focus", "click"]) term.addEventListener(kind, () => explain(term));
-  for (const kind of ["mouseleave", "blur"]) term.addEventListener(kind, () => { tip.hidden = true; });
-}
 addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
 addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
 
-for (const button of document.querySelectorAll(".copy")) {
-  button.addEventListener("click", async () => {
-    await navigator.clipboard?.writeText(button.previousElementSibling.textContent);
-    button.textContent = "Copied";
-  });
+function prepare() {
+  for (const term of document.querySelectorAll(".term")) {
+    for (const kind of ["mouseenter", "focus", "click"]) term.addEventListener(kind, () => explain(term));
+    for (const kind of ["mouseleave", "blur"]) term.addEventListener(kind, () => { tip.hidden = true; });
+  }
+  for (const button of document.querySelectorAll(".copy")) {
+    button.addEventListener("click", async () => {
+      await navigator.clipboard?.writeText(button.previousElementSibling.textContent);
+      button.textContent = "Copied";
+    });
+  }
+  openTarget();
+  return drawAll();
 }
-drawAll();

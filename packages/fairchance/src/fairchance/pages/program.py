@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from fairchance import plot
-from fairchance.audit.rates import Rate
-from fairchance.cli.options import writing
-from fairchance.cli.pages.page import (
+from fairchance.audit.rates import ENOUGH, Rate, rate_of
+from fairchance.errors import writing
+from fairchance.ledger.config import Labels
+from fairchance.ledger.control import Control
+from fairchance.ledger.health import Check, check_health, find_check, worst_light
+from fairchance.ledger.outcomes import UnlikeExpected
+from fairchance.ledger.records import group_name
+from fairchance.ledger.retention import MONTHS, retention_months
+from fairchance.ledger.summary import (
+    Details,
+    Outcomes,
+    RecordedChange,
+    Rejections,
+    RoundSummary,
+    Summary,
+)
+from fairchance.pages.page import (
     Card,
     Code,
     Figure,
@@ -23,17 +40,13 @@ from fairchance.cli.pages.page import (
     unchecked,
     write,
 )
-from fairchance.ledger.config import Labels
-from fairchance.ledger.health import Check, check_health, find_check, worst_light
-from fairchance.ledger.outcomes import UnlikeExpected
-from fairchance.ledger.retention import MONTHS, retention_months
-from fairchance.ledger.summary import Change, Details, Outcomes, Rejections, RoundSummary, Summary
 from fairchance.people.likeness import Unlike
 from fairchance.words import (
     LIGHTS,
     amount,
     counted,
     date,
+    date_span,
     days,
     first_of,
     intervals_assume,
@@ -54,6 +67,7 @@ from fairchance.words.checks import (
 from fairchance.words.money import MONEY_TITLES, money_note, money_rows, money_verdict
 from fairchance.words.rounds import (
     certificates_assume,
+    certified_policy,
     note_text,
     open_round_words,
     ramp_words,
@@ -66,13 +80,17 @@ from fairchance.words.rounds import (
     withdrawn,
 )
 
-__all__ = ["certificate_section", "program_page", "settings_section", "write_program_report"]
+__all__ = ["certificate_section", "first_screen", "program_page", "program_sections"]
+__all__ += ["events_section", "rounds_section", "settings_section", "write_program_report"]
 
 Cell = str | tuple[str, str]
 _BECAME = ("Not taken", "Good", "Bad", "Withdrawn", "Pending")
 _OPTIONAL = {"Not taken", "Withdrawn", "Barred", "α by score", "Thresholds", "Overridden"}
 _OPTIONAL |= {"By hand", "Earned", "Batch"}
 _MOST_REASONS = 10
+_MOST_EVENTS = 200
+_AGES = (30.0, 90.0)  # days
+_LAST = 3  # rounds
 _SECRET = ("random_state",)  # it determines who will be drawn
 
 
@@ -99,26 +117,47 @@ def write_program_report(summary: Summary, details: Details, path: Path, late: f
 def program_page(summary: Summary, details: Details, late: float) -> Page:
     """Return what the report shows."""
     checks = check_health(summary, late)
-    title, light = f"Program {summary.program}", worst_light(checks)
-    cards = list(_cards(summary, checks, late)) if summary.rounds else []
-    sections = [_attention(checks, summary.promise.shock)]
+    sections = program_sections(summary, details, checks, late)
+    return replace(
+        first_screen(summary, checks, late), sections=[one() for one in sections.values()]
+    )
+
+
+def program_sections(
+    summary: Summary, details: Details, checks: Sequence[Check], late: float
+) -> dict[str, Callable[[], Section]]:
+    """Return what makes each section of a report, by its address, in order."""
+    sections: dict[str, Callable[[], Section]] = {}
+    sections["attention"] = lambda: _attention(checks, summary.promise.shock)
     if summary.rounds:
-        sections += [_money(summary), _rounds(summary), _groups(summary, checks)]
-        sections += [
-            certificate_section(summary),
-            _exploration(summary, checks),
-            _data_checks(summary),
-        ]
-    sections += [_changes(summary, details), settings_section(summary, details)]
-    sections += [
-        _reasons(details.rejections, details.says.get("about", {}).get("reasons", {})),
-        _proof(summary),
-    ]
-    said, figure = f"{verdict(checks)} {to_do(checks)}".strip(), _main_figure(summary)
-    return Page("program", title, _about(summary), said, light, cards, figure, sections)
+        sections |= {
+            "money": lambda: _money(summary),
+            "rounds": lambda: rounds_section(summary),
+            "pending": lambda: _pending(summary, late),
+            "groups": lambda: _groups(summary, checks),
+            "certificate": lambda: certificate_section(summary),
+            "exploration": lambda: _exploration(summary, checks),
+            "draws": lambda: _draws(summary, checks),
+            "data": lambda: _data_checks(summary, details),
+        }
+    reasons = details.says.get("about", {}).get("reasons", {})
+    return sections | {
+        "events": lambda: events_section(summary, details),
+        "settings": lambda: settings_section(summary, details),
+        "reasons": lambda: _reasons(details.rejections, reasons),
+        "proof": lambda: _proof(summary),
+    }
 
 
 # The first screen
+
+
+def first_screen(summary: Summary, checks: Sequence[Check], late: float) -> Page:
+    """Return the page of a program without sections."""
+    title, light = f"Program {summary.program}", worst_light(checks)
+    cards = list(_cards(summary, checks, late)) if summary.rounds else []
+    said, figure = f"{verdict(checks)} {to_do(checks)}".strip(), _main_figure(summary)
+    return Page("program", title, _about(summary), said, light, cards, figure)
 
 
 def _about(summary: Summary) -> str:
@@ -135,11 +174,8 @@ def _about(summary: Summary) -> str:
 
 def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[Card]:
     outcomes, accepted = summary.outcomes, summary.total("n_accepted")
-    rate, mistakes = outcomes.mistakes(), find_check(checks, "mistakes")
-    if mistakes is None:
-        yield Card("Mistakes", percent(rate.value), rate_text(rate))
-    else:
-        yield Card("Mistakes", percent(rate.value), check_text(mistakes), mistakes.light)
+    yield _mistakes_card(summary, checks)
+    yield _last_card(summary)
     yield _group_card(summary, checks)
     promise = find_check(checks, "certificate")
     assert promise is not None
@@ -153,12 +189,19 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
         yield Card("Accepted", share, "of applicants. The program has no utility, so no earnings.")
     else:
         known = f"from {counted(outcomes.known, 'known outcome')}, compared with rejecting all."
+        last = [f"{_earned(summary, row.outcomes)} in round {row.round}" for row in _last(summary)]
+        known += f" So far {', '.join(last)}." if len(last) > 1 else ""
         known += "" if summary.currency else " The program names no currency."
         yield Card("Earned", _earned(summary, outcomes), known)
     if summary.money is not None:
         money, currency = summary.money, summary.currency
         value = amount(money.whole.added, currency)
         yield Card("Beyond today's policy", value, money_verdict(money, currency))
+    if _has_lender(summary):
+        yield _ramp_card(summary.control)
+    for check in checks:
+        if check.finding == "incumbent_rejected":
+            yield Card("Today's process", "above α", check_text(check), check.light)
     pending, n_late = summary.waiting(), summary.waiting(late).n
     text = (
         f"of {accepted:,} accepted have no outcome yet, the oldest for {days(pending.oldest)}. If "
@@ -171,6 +214,48 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
     yield Card("Pending", f"{pending.n:,}", text, light)
 
 
+def _mistakes_card(summary: Summary, checks: Sequence[Check]) -> Card:
+    """Return the mistakes of all rounds; those of the last ones first, if they are above α."""
+    whole, last = (find_check(checks, question) for question in ("mistakes", "last rounds"))
+    if whole is None:
+        rate = summary.outcomes.mistakes()
+        return Card("Mistakes", percent(rate.value), rate_text(rate))
+    if last is None:
+        return Card("Mistakes", percent(whole.value), check_text(whole), whole.light)
+    said = f"{check_text(last)} {check_words(whole).finding}"
+    return Card("Mistakes", percent(last.value), said, last.light)
+
+
+def _last(summary: Summary) -> list[RoundSummary]:
+    """Return the last rounds with known outcomes, the newest of which may have few."""
+    return [row for row in summary.rounds if row.outcomes.known][-_LAST:]
+
+
+def _last_card(summary: Summary) -> Card:
+    """Return what happened in the last round, and the mistakes of the last ones."""
+    last = summary.rounds[-1]
+    status = f" ({status_word(last)})" if last.status else ""
+    text = f"of {counted(last.n_people, 'applicant')} accepted in round {last.round}{status}, "
+    bad = [f"{rate_text(row.outcomes.mistakes())} in round {row.round}" for row in _last(summary)]
+    text += f"decided by {date(last.at)}."
+    text += f" Known to be bad: {', '.join(bad)}." if bad else ""
+    return Card("Last round", percent(last.n_accepted / max(1, last.n_people)), text)
+
+
+def _has_lender(summary: Summary) -> bool:
+    """Return whether the program works beside the lender's own process."""
+    return summary.control != Control() or any(
+        row.n_incumbent is not None for row in summary.rounds
+    )
+
+
+def _ramp_card(control: Control) -> Card:
+    text = sentence(ramp_words(control.in_force))
+    if control.paused:
+        return Card("Ramp", "paused", text, "amber")
+    return Card("Ramp", percent(control.ramp), text)
+
+
 def _group_card(summary: Summary, checks: Sequence[Check]) -> Card:
     """Return which groups are above α, or how unequally groups are accepted."""
     groups = [group for group in summary.groups if group.group is not None]
@@ -179,15 +264,18 @@ def _group_card(summary: Summary, checks: Sequence[Check]) -> Card:
     compared = [c for c in checks if c.question == "acceptance" and c.group]
     above = [c for c in checks if c.question == "mistakes" and c.group and c.light != "green"]
     above = [c for c in above if c.value > c.bound]
+    light = worst_light([*compared, *above])
     known = any(group.outcomes.known for group in groups)
     value = "none above α" if known and summary.promise.alpha is not None else "–"
-    if above:
-        value = f"{first_of([c.group for c in above])} above α"
-    elif any(c.finding == "acceptance_unequal" and c.light != "green" for c in compared):
-        value = "accepted unequally"
-    bad = _ends("Bad", {g.name: g.mistakes for g in groups if g.outcomes.known})
+    if any(c.light == light for c in above):
+        value = f"{first_of([c.group for c in above if c.light == light])} above α"
+    elif light != "green":
+        unequal = any(c.finding == "acceptance_unequal" for c in compared if c.light == light)
+        value = "accepted unequally" if unequal else "acceptance differs"
+    enough = [group for group in groups if group.outcomes.known >= ENOUGH]
+    bad = _ends("Bad", {g.name: g.mistakes for g in enough})
     accepted = _ends("Accepted", {g.name: g.acceptance for g in groups if g.is_stated})
-    return Card("Groups", value, f"{bad} {accepted}".strip(), worst_light([*compared, *above]))
+    return Card("Groups", value, f"{bad} {accepted}".strip(), light)
 
 
 def _ends(what: str, rates: dict[str, Rate]) -> str:
@@ -207,6 +295,8 @@ def _main_figure(summary: Summary) -> Figure | None:
         return _trade_off(summary)  # without a difference, as in shadow, nothing is to be seen
     spoken = money_verdict(money, summary.currency)
     caption = f"What the program earned beyond today's policy, by {money.axis}."
+    if any(math.isnan(one.added) and not math.isnan(one.low) for one in periods):
+        caption += " A bar without a point: not identified, only bounds are known."
     return Figure("money", plot.money(summary), caption, spoken)
 
 
@@ -233,7 +323,8 @@ def _attention(checks: Sequence[Check], shock: float) -> Section:
     note = (
         "Red: chance cannot explain that the bound is broken. Amber: the estimate is on the wrong "
         "side, or there is another reason to look. All intervals are right at all times, with a "
-        "probability of 95 % for each question; the interval of one round stands alone. "
+        "probability of 95 % for each question; the interval of one round stands alone, and that "
+        "of the last rounds allows for all rounds with which they could begin. "
         f"{intervals_assume(shock)}"
     )
     brief = f"Nothing: {counted(len(checks), 'check')} in order."
@@ -282,16 +373,21 @@ def _money(summary: Summary) -> Section:
     return Section("money", "Money against today's policy", said, parts)
 
 
-def _rounds(summary: Summary) -> Section:
+def rounds_section(summary: Summary, *, brief_only: bool = False) -> Section:
+    """Return all rounds and what became of the accepted; or only who was accepted, and mistakes."""
     runs = [summary.rounds[span] for span in plot.spans(len(summary.rounds))]
     columns = _round_columns(summary, runs)
     last = summary.rounds[-1]
     brief = (
-        f"{len(summary.rounds):,}, the last on {date(last.at)}: {last.n_accepted:,} of "
-        f"{counted(last.n_people, 'applicant')} accepted."
+        f"{len(summary.rounds):,}, the last of {date_span(last.began, last.at)}: "
+        f"{last.n_accepted:,} of {counted(last.n_people, 'applicant')} accepted."
     )
     parts: list[Part] = [
-        Figure("figure-rounds", plot.rounds(summary), "Who was accepted, and how many were bad."),
+        Figure("figure-rounds", plot.rounds(summary), "Who was accepted, and how many were bad.")
+    ]
+    if brief_only:
+        return Section("rounds", "Rounds", brief, parts)
+    parts += [
         _table("Rounds", "", columns, zip(*columns.values(), strict=True)),
         Figure("figure-outcomes", plot.outcomes(summary), "What became of accepted applicants."),
         _outcome_table(summary),
@@ -316,7 +412,7 @@ def _round_columns(
         "Mistakes": [_cell(counts.mistakes()) for counts in outcomes],
         "Status": [_status(run) for run in runs],
         "Earned": [_earned(summary, counts) for counts in outcomes],
-        "Decided": [date(row.at) for row in last],
+        "Decided": [date_span(run[0].began, run[-1].at) for run in runs],
         "Explored": totals("n_explored"),
         "Barred": totals("n_barred"),
         "α by score": [percent(row.alpha_exploit) for row in last],
@@ -350,13 +446,32 @@ def _outcome_table(summary: Summary) -> PageTable:
         )
         for name, outcomes in (
             ("All", summary.outcomes),
-            (f"Accepted {surely(summary)}", summary.exploited),
+            (f"Accepted {surely(summary.records)}", summary.exploited),
             ("Explored", summary.explored),
             ("By hand", summary.overridden),
         )
     ]
     titles = ["Applicants", "Accepted", *_BECAME, "Mistakes", "If the rest is good", "If bad"]
     return _table("Outcomes so far", CAUTION, [*titles, "Earned"], rows)
+
+
+def _pending(summary: Summary, late: float) -> Section:
+    """Return how long accepted applicants have no outcome, by age."""
+    total = summary.waiting()
+    if not total.n:
+        return Section("pending", "Outcomes still to come")
+    edges = [0.0, *(edge for edge in _AGES if edge < late), late]
+    n = [summary.waiting(edge).n for edge in edges]
+    names = [f"{low:g} to {high:g} days" for low, high in pairwise(edges)]
+    counts = [*(more - less for more, less in pairwise(n)), n[-1]]
+    rows = [
+        (name, f"{count:,}", percent(count / total.n))
+        for name, count in zip([*names, f"{late:g} days or longer"], counts, strict=True)
+    ]
+    note = "By the age of the round. Those of the last line are late."
+    brief = f"{total.n:,}, of them {n[-1]:,} late; the oldest waits for {days(total.oldest)}."
+    table = PageTable("By age", note, ["Waiting for", "Accepted", "Share"], rows)
+    return Section("pending", "Outcomes still to come", brief, [table])
 
 
 def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
@@ -388,8 +503,8 @@ def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
             for group in summary.groups
             if group.attribute == attribute
         ]
-        parts.append(_table(f"Groups by {attribute}", note, titles, rows))
-    return Section("groups", "Groups", f"{card.value} {card.text}", parts)
+        parts.append(_table(f"By {attribute}", note, titles, rows))
+    return Section("groups", "Groups", f"{sentence(card.value)} {card.text}", parts)
 
 
 def certificate_section(summary: Summary) -> Section:
@@ -398,11 +513,15 @@ def certificate_section(summary: Summary) -> Section:
     if not ladders:
         return Section("certificate", "Certificate")
     sentences = [text for group in ladders for text in _certificate_sentences(summary, group)]
-    caption = "How far certificates reach, and the evidence for the next one."
+    caption = (
+        "Above, the best share of applicants that the policy of each round accepts by score "
+        "(points), and what is certified (green bars). Below, the evidence for the next "
+        "certificate: once it is enough, the one after needs evidence of its own."
+    )
     sentences.append(certificates_assume(summary))
     parts: list[Part] = [*sentences, Figure("ladder", plot.certificate(summary), caption)]
     rows = [
-        (f"{c.says['round']}", _event(c), _group_name(c.says.get("group")), date(c.at))
+        (f"{c.says['round']}", _event(c, summary), _group_name(c.says.get("group")), date(c.at))
         for c in summary.changes
         if c.kind == "certificate"
     ]
@@ -454,14 +573,18 @@ def _certificate_sentences(summary: Summary, group: str | None) -> Iterator[str]
     yield from map(note_text, last.notes)
 
 
-def _event(change: Change) -> str:
+def _event(change: RecordedChange, summary: Summary) -> str:
     says = change.says
     if says["what"] == "dropped":
         were = counted(len(says.get("certificates", ())), "certificate was", "certificates were")
         return f"{were} dropped after {reason(says['why'])}"
     evidence = f"evidence {says['log_wealth']:.2f}, needed {says['threshold']:.2f}"
     bound = f"α = {percent(says['alpha'])} and δ = {percent(says['delta'])}"
-    return f"The best {percent(says['share'])} are certified at {bound}: {evidence}"
+    group = None if says["group"] is None else group_name(says["group"])
+    records = summary.ladders().get(group, ())
+    kinds = (record.kind for record in records if record.round == says["round"])
+    accepted = certified_policy(next(kinds, "own"), says["share"])
+    return f"{accepted[:1].upper()}{accepted[1:]} are certified at {bound}: {evidence}"
 
 
 def _group_name(group: Any) -> str:
@@ -477,7 +600,32 @@ def _exploration(summary: Summary, checks: Sequence[Check]) -> Section:
     return Section("exploration", "Exploration", found[0], [found, drawn])
 
 
-def _data_checks(summary: Summary) -> Section:
+def _draws(summary: Summary, checks: Sequence[Check]) -> Section:
+    """Return whether draws and take-up are as they should be, by round."""
+    found = [check_text(c) for c in checks if c.question in ("draws", "take-up")]
+    if not found:
+        return Section("draws", "Draws and take-up")
+    rows = []
+    for run in (summary.rounds[span] for span in plot.spans(len(summary.rounds))):
+        lost = [sum(row.without_loan[at] for row in run) for at in (0, 1)]
+        accepted = (sum(row.n_accepted for row in run), sum(row.expected for row in run))
+        n = [sum(getattr(row, name) for row in run) for name in ("n_explored", "n_exploited")]
+        fate = sum(row.outcomes.known for row in run) + sum(lost)  # else nothing is known yet
+        shares = [_cell(rate_of(k, of)) if fate else "–" for k, of in zip(lost, n, strict=True)]
+        parts = (f"{n[0]:,}", shares[0], f"{n[1]:,}", shares[1])
+        rows.append([_span(run), f"{accepted[0]:,}", f"{accepted[1]:,.1f}", *parts])
+    titles = ["Round", "Accepted", "By their chances", "Explored", "Explored without a loan"]
+    titles += ["Others", "Others without a loan"]
+    note = (
+        "By their chances: how many acceptances the recorded chances let expect. Without a loan: "
+        "not taken, withdrawn or rejected by hand; pending counts as taken."
+    )
+    return Section(
+        "draws", "Draws and take-up", found[0], [found, _table("By round", note, titles, rows)]
+    )
+
+
+def _data_checks(summary: Summary, details: Details) -> Section:
     rows = [
         (
             f"Round {row.round}",
@@ -487,11 +635,11 @@ def _data_checks(summary: Summary) -> Section:
         for row in summary.rounds
         for one in row.unlike
     ]
-    batches, files = len({row[0] for row in rows}), len(summary.unlike_outcomes)
-    rows += [
-        (f"Entry {number}", "outcomes", unlike_expected_words(UnlikeExpected(**one)))
-        for number, one in summary.unlike_outcomes.items()
-    ]
+    batches = len({row[0] for row in rows})
+    changes = sorted(_changes(summary, details), key=lambda change: change.entry)
+    outcomes = [(f"Entry {c.entry}", c.kind, said) for c in changes if (said := _unlike(c))]
+    files = len(outcomes)
+    rows += outcomes
     if not rows:
         text = "No batch is unlike earlier applicants, and no outcomes are unlike expected."
         return Section("data", "Data checks", text, [text])
@@ -504,27 +652,54 @@ def _data_checks(summary: Summary) -> Section:
     return Section("data", "Data checks", brief, [table])
 
 
-def _changes(summary: Summary, details: Details) -> Section:
-    by_people = [change for change in summary.changes if change.kind != "certificate"]
-    changes = sorted([*by_people, *details.withdrawals], key=lambda change: change.entry)
-    if not changes:
-        brief = "Nothing was corrected, withdrawn, overridden, held or erased."
-        return Section("changes", "Changes by people", brief, [brief])
-    brief = (
+def events_section(summary: Summary, details: Details, most: int = _MOST_EVENTS) -> Section:
+    """Return what happened, the newest first: rounds, certificates, and changes by people."""
+    rows: list[tuple[int, Sequence[str]]] = [
+        (row.entry, _event_cells("round", row.entry, row.n_people, row.at, "", _round_event(row)))
+        for row in summary.rounds
+    ]
+    for c in _changes(summary, details):
+        said = _event(c, summary) if c.kind == "certificate" else _content(c)
+        rows.append((c.entry, _event_cells(c.kind, c.entry, c.n, c.at, c.by, said)))
+    if not rows:
+        return Section("events", "Events")
+    rows.sort(key=lambda row: row[0], reverse=True)
+    shown = [cells for _, cells in rows[:most]]
+    now = (
         f"{counted(summary.total('n_overridden'), 'decision is', 'decisions are')} overridden now, "
         f"{counted(summary.n_erased, 'person is', 'people are')} erased, "
         f"{counted(summary.n_held, 'person is', 'people are')} held."
     )
-    rows = [
-        (f"{c.entry}", c.kind, f"{c.n:,}" if c.n else "–", date(c.at, time=True), c.by, _content(c))
-        for c in changes
-    ]
+    note = "The newest first."
+    if len(rows) > len(shown):
+        note += f" Earlier ones are not shown: {len(rows) - len(shown):,}."
     titles = ["Entry", "What", "People", "When", "By", "Content"]
-    table = PageTable("Changes", "", titles, rows, prose=[5])
-    return Section("changes", "Changes by people", brief, [table])
+    last = shown[0]
+    brief = f"The last on {last[3]}: {last[1] if last[5] == '–' else last[5]}."
+    return Section(
+        "events", "Events", brief, [now, PageTable("Events", note, titles, shown, prose=[5])]
+    )
 
 
-def _content(change: Change) -> str:
+def _changes(summary: Summary, details: Details) -> Iterator[RecordedChange]:
+    yield from (*summary.changes, *details.outcomes)
+
+
+def _unlike(change: RecordedChange) -> str:
+    """Say in what the outcomes of an entry are unlike expected; empty if they are not."""
+    found = change.says.get("unlike_expected")
+    return "" if found is None else unlike_expected_words(UnlikeExpected(**found))
+
+
+def _event_cells(what: str, entry: int, n: int, at: str, by: str, said: str) -> list[str]:
+    return [f"{entry}", what, f"{n:,}" if n else "–", date(at, time=True), by or "–", said]
+
+
+def _round_event(row: RoundSummary) -> str:
+    return f"Round {row.round}: {row.n_accepted:,} accepted, {status_word(row)}"
+
+
+def _content(change: RecordedChange) -> str:
     """Return the content of an entry, the reason first."""
     says = change.says
     parts = [str(says["reason"])] if "reason" in says else []
@@ -533,6 +708,8 @@ def _content(change: Change) -> str:
         parts.append(f"{says['n_early']:,} before {months} months were over")
     parts += [f"decision now: {says['stands']}"] if "stands" in says else []
     parts += [ramp_words(says["ramp"])] if "ramp" in says else []
+    parts += [f"{way} {says[way]}" for way in ("to", "from") if way in says]
+    parts += filter(None, [_unlike(change)])
     return "; ".join(parts) or "–"
 
 

@@ -30,8 +30,8 @@ except ImportError as missing:  # pragma: no cover (an extra)
         f"reports need altair, vl-convert and jinja2; {to_install('report')} installs them."
     ) from missing
 
-__all__ = ["Card", "Code", "Figure", "Page", "PageTable", "Part", "Section", "render"]
-__all__ += ["unchecked", "write"]
+__all__ = ["Card", "Code", "Figure", "Link", "Page", "PageTable", "Part", "Section", "render"]
+__all__ += ["asset", "render_article", "unchecked", "write"]
 
 # Explained where they first occur on a page, whatever the case of their first letter.
 _TERMS = {
@@ -43,8 +43,7 @@ _TERMS = {
     "FDR": "False discovery rate: the share of bad outcomes among accepted applicants.",
     "certified": "With confidence 1 − δ, at most a share α of the applicants whom this policy "
     "accepts in the long run is bad.",
-    "pilot": "A round without a certificate: it accepts few applicants, learns, and promises "
-    "nothing.",
+    "pilot": "A round without a certificate: the program learns, and promises nothing.",
     "evidence": "The logarithm of the gain of a bet that the policy keeps the bound. Enough gain "
     "gives a certificate.",
     "explored": "Accepted by a draw with known probability, in order to learn about applicants "
@@ -123,6 +122,18 @@ def _visible(value: Any) -> Any:
     return visible(value) if isinstance(value, str) else value
 
 
+class Link(str):
+    """A cell that leads elsewhere in the same document."""
+
+    to: str
+
+    def __new__(cls, text: str, to: str) -> Link:
+        """Return a text with a place to go to."""
+        made = super().__new__(cls, text)
+        made.to = to
+        return made
+
+
 @dataclass(frozen=True)
 class PageTable:
     """A table.
@@ -134,7 +145,8 @@ class PageTable:
     titles
         Titles of the columns.
     rows
-        Cells by row: text, or text with small print. The first names the row.
+        Cells by row: text, which may be a ``Link``, or text with small print. The first names the
+        row.
     prose
         Positions of columns that hold sentences.
     """
@@ -243,9 +255,21 @@ def render(title: str, pages: Sequence[Page], made: str) -> str:
     made
         How and when the file was made, for its end.
     """
+    js = f"{asset('page.js')}prepare();\n"
+    given = {"title": title, "made": made, "css": Markup(asset("page.css")), "js": Markup(js)}
+    # The library has characters that ``visible`` would escape, so it comes last.
+    return _laid_out("page.html.jinja", pages, given).replace("/* vega */", asset("vega.js"), 1)
+
+
+def render_article(page: Page) -> str:
+    """Return a page as HTML without a frame, for a document that has it."""
+    return _laid_out("article.html.jinja", [page], {})
+
+
+def _laid_out(template: str, pages: Sequence[Page], given: dict[str, Any]) -> str:
     terms = _Terms()
     environment = Environment(
-        loader=PackageLoader("fairchance.cli.pages", ""),
+        loader=PackageLoader("fairchance.pages", ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -254,26 +278,15 @@ def render(title: str, pages: Sequence[Page], made: str) -> str:
     environment.filters["explain"] = terms.explain
     environment.tests["long"] = lambda text: max(map(len, text.split()), default=0) > 30
     environment.tests["part"] = lambda part, name: type(part).__name__ == name
-    html = environment.get_template("page.html.jinja").render(
-        title=title,
-        pages=pages,
-        made=made,
-        notes=terms.notes,
-        css=_inline("page.css"),
-        js=_inline("page.js"),
-    )
-    text = "\n".join(map(visible, html.lstrip().split("\n")))
-    # The library has characters that ``visible`` would escape, so it comes last.
-    return text.replace("/* vega */", _vega(), 1)
-
-
-def _inline(name: str) -> Markup:
-    text = resources.files("fairchance.cli.pages").joinpath(name).read_text(encoding="utf-8")
-    return Markup(text)
+    html = environment.get_template(template).render(pages=pages, notes=terms.notes, **given)
+    return "\n".join(map(visible, html.lstrip().split("\n")))
 
 
 @cache
-def _vega() -> str:
+def asset(name: str) -> str:
+    """Return a stylesheet or script: ``"page.css"``, ``"page.js"``, or ``"vega.js"``."""
+    if name != "vega.js":
+        return resources.files("fairchance.pages").joinpath(name).read_text(encoding="utf-8")
     bundle: str = vl_convert.javascript_bundle(  # type: ignore[call-arg]
         vl_version=vl_version_for_vl_convert()
     )
