@@ -27,13 +27,14 @@ _NAMES_OF_MODULE = {
     "learners.per_group": ("PerGroup",),
     "methods.algorithm1.classifier": ("PartialFeedbackClassifier",),
     "methods.certified.classifier": ("CertifiedClassifier",),
+    "methods.policy": ("Policy",),
     "methods.storage": ("load", "save"),
     "people.likeness": ("Checks",),
 }
 _PACKAGES = ("audit", "plot")  # not in __all__, since plot needs an extra
 _MODULE_OF_NAME = {name: module for module, names in _NAMES_OF_MODULE.items() for name in names}
 
-__version__ = "0.1.0"
+__version__ = "0.1.0rc1"
 __all__ = sorted(_MODULE_OF_NAME)  # noqa: PLE0605
 
 if TYPE_CHECKING:  # the same names for type checkers and editors; a test compares the two
@@ -57,6 +58,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test compar
     from fairchance.learners.per_group import PerGroup
     from fairchance.methods.algorithm1.classifier import PartialFeedbackClassifier
     from fairchance.methods.certified.classifier import CertifiedClassifier
+    from fairchance.methods.policy import Policy
     from fairchance.methods.storage import load, save
     from fairchance.people.likeness import Checks
 else:

@@ -7,15 +7,17 @@ import json
 import re
 import sys
 from importlib.metadata import EntryPoint, version
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import get_type_hints
+from unittest.mock import Mock
 
 import pytest
 
 from cli.calls import in_a_fresh_interpreter, process
 from cli.lender_files import call, done
 from fairchance.cli.app import COMMANDS, DECIDING, LAB, OTHERS, _commands, app, main
-from fairchance.errors import InputError
+from fairchance.cli.options import EXIT_CODES, LIGHT_CODES, UNEXPECTED, VERIFICATION_FAILED
+from fairchance.errors import InputError, VersionsError
 
 COMMAND_NAMES = sorted(
     command.name or command.callback.__name__ for command in app.registered_commands
@@ -82,10 +84,28 @@ def test_main_help_ends_with_an_example():
         assert command in result.stdout
 
 
+def test_main_help_lists_all_exit_codes():
+    said = " ".join(call("--help").stdout.split())
+    for code, meaning in EXIT_CODES.items():
+        assert f"{code} {meaning}" in said
+    assert {VERIFICATION_FAILED, UNEXPECTED, *LIGHT_CODES.values()} <= {*EXIT_CODES}
+
+
+def test_every_kind_of_error_has_an_exit_code(monkeypatch):
+    def kinds(of):
+        return [of, *chain.from_iterable(map(kinds, of.__subclasses__()))]
+
+    for kind in kinds(InputError):
+        error = kind("1", "2") if kind is VersionsError else kind("no.")
+        monkeypatch.setattr("fairchance.simulate.plan.Plan", Mock(side_effect=error))
+        expected = {"unavailable": 3, "paused": 5}.get(kind.code, 2)
+        assert call("plan").exit_code == expected
+
+
 def test_version():
     assert call("version").stdout.strip() == version("fairchance")
     assert call("--version").stdout.strip() == version("fairchance")
-    assert done("version") == {"version": version("fairchance")}
+    assert done("version")["version"] == version("fairchance")
 
 
 def test_unknown_command_is_refused():

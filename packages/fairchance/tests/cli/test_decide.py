@@ -422,7 +422,7 @@ def test_batch_sent_again_under_another_name(lender):
             ["-o", "nowhere/decisions.csv"],
             "nowhere",
         ),
-        (["-o", "."], ".csv"),
+        (["-o", "./"], "whole batches"),
         (["-o", "decisions.xlsx"], ".csv"),
         (["-o", f"{'x' * 250}.csv"], "(File name too long)"),
         (["-o", "d.csv", "--refused", f"{'x' * 250}.csv"], "(File name too long)"),
@@ -485,7 +485,7 @@ def test_ledger_lost_after_decisions_are_recorded(lender, tmp_path, monkeypatch)
         raise LedgerError("the ledger could not be used (gone); nothing was recorded, call again.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("fairchance.cli.commands.decide._decision_table", lost)
+        patch.setattr("fairchance.cli.commands.decide.decision_table", lost)
         sentence = refused(*words)
     assert "'may'" in sentence
     assert "gone" not in sentence  # the ledger's own error says that nothing was recorded

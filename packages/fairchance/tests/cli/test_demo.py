@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from cli.lender_files import call, done, refused
+from fairchance.cli import live
 from fairchance.cli.commands import demo
 from fairchance.ledger import SqlLedger, summarise, verify
 from fairchance.words import amount
+from fairchance.words.rounds import certificates_assume
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +34,7 @@ def test_the_demo_prints_what_is_on_record(golden):
     summary = summarise(SqlLedger("sqlite:///demo/ledger.db"))
     earned = 200 * summary.outcomes.good - 500 * summary.outcomes.bad
     assert amount(earned) in result.stdout
+    assert certificates_assume(summary) in result.stdout
     assert verify(SqlLedger("sqlite:///demo/ledger.db")).ok
     assert Path("demo/program.html").read_text().startswith("<!DOCTYPE html>")
     golden("demo", f"$ fairchance demo\n{result.stdout}", ranked=True)
@@ -63,3 +66,19 @@ def test_other_folders_are_refused(short):
     Path("new/notes.txt").write_text("mine")
     assert "'notes.txt'" in refused("demo", "-o", "new")
     assert "mine/ledger.db/x" in refused("demo", "-o", "mine/ledger.db/x")
+
+
+def test_the_live_demo_records_what_it_says(monkeypatch):
+    monkeypatch.setattr(live, "MONTHS", 2)
+    monkeypatch.setattr(live, "_N", 50)
+    monkeypatch.setattr(live, "_HISTORY", 400)
+    result = done("demo", "--live")
+    assert [month["status"] for month in result["months"]] == ["shadow", "shadow"]
+    assert result["address"].startswith("http://127.0.0.1:")
+    ledger = SqlLedger("sqlite:///demo/ledger.db")
+    summary = summarise(ledger)
+    assert [row.status for row in summary.rounds] == ["shadow"]
+    assert summary.open_round.n_people == 100 - summary.total("n_people")
+    assert verify(ledger).ok
+    with ledger.reading("live") as reader:
+        assert len(reader.access_keys()) == 4

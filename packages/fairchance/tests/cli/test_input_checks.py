@@ -268,6 +268,21 @@ def test_unseen_values_of_columns_with_rare_values(text_lender):
     assert len(done(*words, "--program", "main", "--unlike-history")["unseen"]) == 2
 
 
+def test_codes_that_lost_their_zeros_are_refused(text_lender):
+    past = pd.read_csv("history.csv", dtype=str)
+    past["region"] = past["region"].map({"north": "01067", "south": "20095"})
+    past.to_csv("history.csv", index=False)
+    words = ("--program", "codes")
+    done("init", "--config", "program.toml", "history.csv", *words)
+    new = people(40, 1000).drop(columns="outcome").assign(region=[1067] * 8 + [20095] * 32)
+    new.to_parquet("applicants.parquet", index=False)
+    result = done("decide", "applicants.parquet", "-o", "decisions.csv", *words)
+    assert causes(result["refused"]) == {"lost_zeros": 8}
+    assert result["people"] == 32
+    reason = pd.read_csv("applicants.refused.csv")["reason"][0]
+    assert reason.startswith("'region' is '1067', a code that the history has with zeros in front")
+
+
 def test_a_file_of_unseen_texts_is_not_decided(text_lender):
     """97 % unseen texts were decided with one line in the summary."""
     applicants(1000, ["moon", "Mars"] * 34 + ["north"] * 2)

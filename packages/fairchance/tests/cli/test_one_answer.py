@@ -16,12 +16,12 @@ from fairchance import plot
 from fairchance.audit import added_profit
 from fairchance.audit import groups as audit_groups
 from fairchance.cli.commands.audit import _audited
-from fairchance.cli.pages.audit import audit_page
-from fairchance.cli.pages.page import PageTable
-from fairchance.cli.pages.program import program_page
 from fairchance.errors import InputError
 from fairchance.ledger.health import check_health
 from fairchance.ledger.summary import read_details
+from fairchance.pages.audit import audit_page
+from fairchance.pages.page import PageTable
+from fairchance.pages.program import program_page
 from fairchance.words import LIGHTS, amount, percent, percents
 from fairchance.words.money import added_text, money_rows
 from random_programs import random_program
@@ -85,8 +85,8 @@ def test_the_report_shows_the_numbers_of_status(life, status):
     assert whole.rows[0][at] == shown(known["mistakes", ""])
     seen = set()
     for title, table in tables.items():
-        if title.startswith("Groups by "):
-            attribute, titles = title.removeprefix("Groups by "), list(table.titles)
+        if {"Mistakes", "Rate"} <= {*table.titles}:
+            attribute, titles = title.removeprefix("By "), list(table.titles)
             for row in table.rows:
                 name = f"{attribute} {row[0]}"
                 if row[0] != "(erased)":

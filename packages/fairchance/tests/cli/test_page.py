@@ -8,7 +8,7 @@ import altair as alt
 import pytest
 
 from cli.markup import HOSTILE, elements
-from fairchance.cli.pages.page import Card, Code, Figure, Page, PageTable, Section, render, write
+from fairchance.pages.page import Card, Code, Figure, Page, PageTable, Section, render, write
 
 
 def _chart(title="Earned"):

@@ -278,7 +278,7 @@ def test_a_repeated_erasure_of_expired_applicants(lender):
     assert program.checkpoint() == head
 
 
-def test_applicants_must_be_named_exactly_once(lender):
+def test_applicants_must_be_named_exactly_once(lender, monkeypatch):
     _, accepted, rejected, _ = lender()
     ids = ["--id", rejected[0]]
     file = listed("some.csv", accepted[:2])
@@ -296,6 +296,8 @@ def test_applicants_must_be_named_exactly_once(lender):
     assert "'id'" in refused("hold", "wrong.csv", "--reason", "why")
     assert "' '" in refused("hold", *ids, "--reason", " ")
     assert call("override", *ids, "--reason", "why").exit_code == 2  # neither accept nor reject
+    monkeypatch.delenv("FAIRCHANCE_LEDGER")
+    assert "--ledger URL" in call("erase", "sqlite:///x.db", *ids).stderr
 
 
 def test_what_the_commands_print(lender, golden):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cli.lender_files import CERTIFIED, answer, call, done, people, refused
+from cli.pack_sums import recomputed
 from fairchance.ledger import Program
 
 BY_PERSON = CERTIFIED.replace("[columns]", '[columns]\npersons = "customer"')
@@ -36,6 +37,20 @@ def test_persons_of_a_file_are_on_record_and_no_feature():
     done("decide", "month.csv", "-o", "decisions.csv")
     assert answer().equals(first)
     done("verify")
+
+
+def test_certificates_count_the_applications_of_a_person_together(tmp_path):
+    for round in range(6):
+        came = people(600, start=1000 * (round + 1)).assign(customer=np.arange(600) // 2)
+        came.to_csv("month.csv", index=False)
+        done("decide", "month.csv", "-o", "decisions.csv", "--batch", f"month {round}")
+        yes = answer().query("decision == 'accept'")["id"]
+        came[came["id"].isin(yes)][["id", "outcome"]].to_csv("outcomes.csv", index=False)
+        done("observe", "outcomes.csv", "--unlike-expected")
+    done("audit", "-o", "pack")
+    granted, why_not = recomputed(tmp_path / "pack", "sqlite:///lender.db")
+    assert granted
+    assert not why_not
 
 
 def test_a_row_without_a_person_is_refused(tmp_path):

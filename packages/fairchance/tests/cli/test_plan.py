@@ -13,7 +13,9 @@ from rich.console import Console
 
 from cli.lender_files import call, done, people, refused
 from fairchance.cli import output
-from fairchance.cli.commands.plan import print_plan, print_starts, read_past, taken_table
+from fairchance.cli.commands.plan import past_populations, print_plan, print_starts, read_past
+from fairchance.cli.files.histories import read_history
+from fairchance.ledger.config import read_config
 from fairchance.simulate.plan import PlannedStart, UntilCertified
 from golden import transcript
 
@@ -23,9 +25,9 @@ FEW = ("--people", "150", "--rounds", "2", "--repetitions", "2", "--jobs", "1")
 
 
 def read(file, good="repaid", accepted="", features=()):
-    """Return a history, and its accepted applicants."""
+    """Return a history, and its applicants if the rejected are like the accepted."""
     past = read_past(Path(file), "outcome", "sex", accepted, good, features)
-    return past, taken_table(past, Path(file), "outcome", "sex")
+    return past, next(iter(past_populations(past, "sex").values()))
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +57,8 @@ def test_history_without_changes(loans, file):
     features = [column["column"] for column in found.pop("features")]
     assert features == ["income", "debt", "amount", "town"]
     n, n_good = loans["approved"].sum(), (loans["outcome"] == "repaid").sum()
+    earns = found.pop("today_earns")
+    assert earns["file"] == pytest.approx((200 * n_good - 500 * (n - n_good)) / 300)
     assert found == {
         "people": 300,
         "accepted": n,
@@ -72,9 +76,9 @@ def test_history_without_changes(loans, file):
             "account_id": "identifier",
             "since": "applied",
         },
-        "people_drawn": 150 * 3,
     }
-    assert [value["whom"] for value in result["certificate"]] == ["everybody", "f", "m"]
+    whom = [(value["rejected"], value["whom"]) for value in result["certificate"]]
+    assert whom == [(kind, name) for kind in ("alike", "bad") for name in ("everybody", "f", "m")]
 
 
 def test_used_and_unused_columns_are_printed(golden):
@@ -103,16 +107,16 @@ def test_applicants_are_those_of_the_file(loans):
     loans["income"] = loans["income"].astype(object)
     loans.loc[known[0], "income"], loans.loc[known[1], "sex"] = "lots", None
     loans.to_csv("gaps.csv", index=False)
-    past, table = read("gaps.csv", "default", features=("income", "debt", "town"))
-    kept = loans.loc[known[2:]]
+    past, applicants = read("gaps.csv", "default", features=("income", "debt", "town"))
+    kept = loans.drop(index=known[:2])
     assert len(past.refused) == 2
     gap, town = kept["debt"].isna(), kept["town"]
     columns = [kept["income"].astype(float), kept["debt"].fillna(kept["debt"].median()), gap]
     expected = np.column_stack([*columns, town == "Bonn", town == "Ulm"])
     assert gap.any()
-    np.testing.assert_allclose(table.X, expected)
-    assert table.outcome.tolist() == (kept["outcome"] == "default").tolist()
-    assert table.group.tolist() == kept["sex"].tolist()
+    np.testing.assert_allclose(applicants.X, expected)
+    assert applicants.accepted.tolist() == kept["outcome"].notna().tolist()
+    assert applicants.group.tolist() == kept["sex"].tolist()
 
 
 @pytest.mark.parametrize("values", [(1, 0), (1.0, 0.0), (True, False), ("1", "0")])
@@ -123,8 +127,8 @@ def test_ones_and_zeros_need_no_good_outcome(loans, values):
         for value, missing in zip(good, loans["outcome"].isna(), strict=True)
     ]
     loans.to_parquet("ones.parquet", index=False)
-    past, table = read("ones.parquet", good="", accepted="approved")
-    assert table.outcome.sum() == good.sum() > 0
+    past, _ = read("ones.parquet", good="", accepted="approved")
+    assert past.good.sum() == good.sum() > 0
     assert (~past.accepted).sum() == loans["outcome"].isna().sum()
 
 
@@ -169,13 +173,14 @@ def test_outcomes_of_rejected_applicants_are_not_read(loans, tmp_path, words, ki
         result.append(read(file, accepted="approved"))
     n, none = (~taken).sum(), result[0][1]
     assert [past.n_unread for past, _ in result] == [0, n, n]
-    for past, table in result:
+    for past, applicants in result:
         assert len(past.refused) == 0
-        assert np.array_equal(table.X, none.X)
-        assert np.array_equal(table.outcome, none.outcome)
-        assert "approved" not in (*table.features, *past.as_dict()["left_out"])
+        assert np.array_equal(applicants.X, none.X)
+        assert applicants.rejected_good == none.rejected_good
+        assert "approved" not in (*applicants.features, *past.as_dict()["left_out"])
     _, free = read(tmp_path / f"repaid.{kind}")
-    assert len(free) == len(loans) > len(none)  # the option is what keeps them out
+    assert free.accepted.all()  # the option is what keeps them out
+    assert not none.accepted.all()
 
 
 def test_rejected_applicants_and_unread_outcomes_are_counted(loans):
@@ -261,21 +266,54 @@ def test_a_plan_reads_the_configuration_of_the_program(loans):
     assert [one["column"] for one in found["history"]["features"]] == ["income", "town"]
     assert (found["maturity"], found["patience"]) == (1, 3)
     assert 0.21 in [one["bound"] for one in found["certificate"][0]["curve"]]
-    assert all(one["earned"][0] % 1 == 0 for one in found["starts"])
+    bad = found["history"]["bad"]
+    earned = 3 * (len(taken) - bad) - 7 * bad
+    assert found["history"]["today_earns"]["file"] == pytest.approx(earned / len(loans))
+    assert found["history"]["today_earns"]["plan"] == pytest.approx(earned / len(loans), abs=0.15)
+    assert "incumbent" in call(*words, *FEW).stdout  # for the recommended start it needs this role
     assert "'nobody'" in refused(*words, "--group", "nobody", *FEW)
     assert done(*words, "--outcome", "outcome", *FEW, code=2)["error"]["option"] == "--config"
     assert done("plan", "--config", "program.toml", *FEW, code=2)["error"]["option"] == "--history"
+
+
+def test_applicants_who_would_not_take_the_loan_are_left_out(loans):
+    taken, rejected = loans["approved"] == 1, loans["approved"] == 0
+    loans["outcome"] = loans["outcome"].mask(taken & (loans.index % 2 == 0), "refused")
+    many = pd.concat([loans] * 10, ignore_index=True)
+    many["row"] = range(len(many))
+    many.to_csv("words.csv", index=False)
+    Path("program.toml").write_text(CONFIG)
+    past = read_history("words.csv", read_config(Path("program.toml")))
+    for applicants in past_populations(past, "").values():
+        assert applicants.accepted.sum() == past.taken.sum()
+        take_up = (~applicants.accepted).sum() / (10 * rejected.sum())
+        assert take_up == pytest.approx(past.taken.sum() / past.accepted.sum(), abs=0.04)
 
 
 def test_repetitions_are_refused_before_anything_is_read():
     assert "2" in call("plan", "--history", "nowhere.csv", "--repetitions", "1").stderr
 
 
-@pytest.mark.parametrize(("added", "first"), [(5.0, "Recommended start"), (-5.0, "No start earns")])
-def test_the_first_sentence_says_whether_a_start_beats_todays_policy(capsys, added, first):
-    start = PlannedStart("pilot", 2, 1.0, 1.0, (10.0 + added,), (10.0,), added, added)
-    print_starts(Console(width=200), [start], start, 0.5)
-    assert capsys.readouterr().out.startswith(first)
+@pytest.mark.parametrize(
+    ("added", "first", "end"),
+    [
+        ((5.0,), "Recommended start", "runs)."),
+        ((-5.0,), "No start earns", "runs)."),
+        ((5.0, 1.0), "Recommended start", "bad."),
+        ((5.0, -1.0), "Recommended start", "No start earns more in both cases."),
+        ((-1.0, -5.0), "No start is recommended", "No start earns more in both cases."),
+    ],
+)
+def test_the_first_sentence_says_whether_a_start_beats_todays_policy(capsys, added, first, end):
+    kinds = ("alike", "bad") if len(added) > 1 else ("",)
+    starts = [
+        PlannedStart("pilot", 2, 1.0, 1.0, (10.0 + more,), (10.0,), more, more, kind)
+        for more, kind in zip(added, kinds, strict=True)
+    ]
+    print_starts(Console(width=200), starts, starts)
+    said = capsys.readouterr().out.replace("\n", " ")
+    assert said.startswith(first)
+    assert end in said
 
 
 def test_progress_is_printed_in_a_pipe_too(capsys, monkeypatch):
@@ -289,11 +327,12 @@ def test_progress_is_printed_in_a_pipe_too(capsys, monkeypatch):
 def test_a_plan_needs_no_group_and_recommends_a_way_of_starting():
     words = ("plan", "--history", "loans.csv", "--outcome", "outcome", *ACCEPTED[4:], *FEW)
     found = done(*words)
-    assert [one["whom"] for one in found["certificate"]] == ["everybody"]
-    ways = {one["way"]: one["added"] for one in found["starts"]}
-    assert [*ways] == ["pilot", "incumbent", "history", "shadow"]
-    assert ways[found["recommended"]] == max(ways.values())
-    assert ways["shadow"] == 0  # both rounds
+    assert [one["whom"] for one in found["certificate"]] == ["everybody"] * 2
+    added = {(one["rejected"], one["way"]): one["added"] for one in found["starts"]}
+    ways = [way for kind, way in added if kind == "bad"]
+    assert ways == ["pilot", "pilot-history", "incumbent", "history", "ramp"]
+    worse = {way: min(added["alike", way], added["bad", way]) for way in ways}
+    assert worse[found["recommended"]] == max(worse.values())
     # A protected column is never a feature silently.
     assert "sex" not in [column["column"] for column in found["history"]["features"]]
     printed = call(*words).stdout.splitlines()

@@ -250,6 +250,16 @@ def test_file_without_usable_rows_gives_the_most_common_reasons(lender):
     assert second.startswith("  1 × 'sex' ")
 
 
+def test_ids_that_were_decided_before_are_named_apart_from_other_reasons(lender):
+    apply(20)
+    done(*DECIDE)
+    new = pd.concat([people(20, 1000), people(1, 2000), people(1, 2000)]).drop(columns="outcome")
+    new.to_csv("applicants.csv", index=False)
+    message = refused(*DECIDE[:-1], "june")
+    assert message.startswith("none of the 22 rows")
+    assert "apart from ids that were decided on before, most often because 'id' is in" in message
+
+
 def test_used_batch_name_writes_no_refused_file(lender):
     apply(20, start=3000)
     done(*DECIDE)

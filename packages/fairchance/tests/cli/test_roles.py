@@ -88,11 +88,14 @@ def test_init_starts_nothing_until_roles_are_named(folder):
     assert proposed() == {"groups": ["sex", "maritalStatus", "q7"], "applied": "asked"}
     assert done(*INIT, code=2)["error"]["code"] == "input"
     assert not folder.joinpath("lender.db").exists()
-    shown = done(*INIT, "--check")
+    shown = done(*INIT, "--check", code=2)
     open_roles = {"maritalStatus": "protected", "q7": "protected", "asked": "applied"}
     assert shown["left_out"] == open_roles
     assert "open_roles" in [note["code"] for note in shown["notes"]]
-    assert "'q7' looks" in call(*INIT, "--check").stdout
+    checked = call(*INIT, "--check")
+    assert checked.exit_code == 2
+    assert "'q7' looks" in checked.stdout
+    assert "without --check nothing would be" in checked.stdout
 
 
 @pytest.mark.parametrize(
@@ -104,7 +107,7 @@ def test_dates_in_other_forms_are_no_features(folder, form):
     write(folder, frame=frame)
     assert "'booking'" in refused(*INIT)
     assert proposed() == {"groups": ["sex"], "applied": "booking"}
-    assert done(*INIT, "--check")["left_out"] == {"booking": "applied"}
+    assert done(*INIT, "--check", code=2)["left_out"] == {"booking": "applied"}
     write(folder, 'applied = "booking"', frame=frame)
     assert done(*INIT)["people"] == 400
 

@@ -13,9 +13,10 @@ import pytest
 
 import fairchance as fc
 from cli.hostile_lender import EXPORTED, HOSTILE, refused, run
-from fairchance.cli.commands.status import as_data
 from fairchance.errors import LedgerError
 from fairchance.ledger import Program, SqlLedger
+from fairchance.ledger.health import Check
+from fairchance.ledger.status_data import status_data
 from fairchance.ledger.summary import summarise
 from fairchance.words import LIGHTS
 from golden import transcript
@@ -96,6 +97,21 @@ def test_status_begins_with_a_verdict_and_late_outcomes(hostile_lender):
     )
 
 
+@pytest.mark.parametrize(
+    ("light", "on_red", "on_amber"), [("red", 6, 6), ("amber", 0, 7), ("green", 0, 0)]
+)
+def test_status_fails_on_a_light_if_asked_to(hostile_lender, monkeypatch, light, on_red, on_amber):
+    url = hostile_lender[0]
+    checks = [Check("data", "made_up", light), Check("record", "made_up", "green")]
+    monkeypatch.setattr("fairchance.ledger.health.QUESTIONS", (lambda _: checks,))
+    run("status", url, "--late", 9999)
+    for fail_on, code in (("red", on_red), ("amber", on_amber)):
+        options = ("status", url, "--late", 9999, "--fail-on", fail_on)
+        assert run(*options, code=code).stdout.startswith(f"{light.upper()}: ")
+        assert json.loads(run(*options, "--json", code=code).stdout)["light"] == light
+    refused("--fail-on must be red or amber", "status", url, "--fail-on", "green")
+
+
 def test_json_has_sentences_under_one_key_only(hostile_lender):
     """All other texts are names, values, codes and what users wrote."""
     data = json.loads(run("status", "--ledger", hostile_lender[0], "--json").stdout)
@@ -116,7 +132,7 @@ def test_pilots_report_what_their_tests_wait_for(tmp_path):
     for batch in (one, two):
         program.decide(batch.people.X, sensitive_features=batch.people.group)
     summary = program.summary()
-    data = as_data(summary, 1000.0)
+    data = status_data(summary, 1000.0)
     (waits,) = data["enters_next"]
     assert waits == asdict(summary.next_tested())
     assert (waits["round"], waits["awaited"]) == (1, summary.rounds[0].awaited)
@@ -195,3 +211,31 @@ def test_the_only_program_needs_no_name(tmp_path):
     with pytest.raises(LedgerError, match="'cards', 'main'"):
         Program.open(url)
     assert Program.open(url, "main").name == "main"
+
+
+def test_status_tells_a_receiver_of_changed_lights(lender, monkeypatch, golden):
+    url = "https://example.org/alerts"
+    monkeypatch.setattr("fairchance.ledger.alerts.Receiver.send", lambda *_: None)
+    command = "status --notify"
+    text = transcript(command)
+    monkeypatch.setenv("FAIRCHANCE_ALERTS_URL", url)
+    text += transcript(command)
+    monkeypatch.setenv("FAIRCHANCE_ALERTS_SECRET", "eDl" * 12)
+    text += transcript(f"{command} --no-groups", command, command)
+    golden("alert", text)
+    assert (
+        json.loads(run("status", lender_url(lender), "--notify", "--json").stdout)["alert"] is None
+    )
+
+
+def test_an_alert_that_nobody_takes_ends_with_exit_code_3(lender, monkeypatch):
+    monkeypatch.setattr("fairchance.ledger.alerts._PAUSES", ())
+    monkeypatch.setenv("FAIRCHANCE_ALERTS_SECRET", "eDl" * 12)
+    monkeypatch.setenv("FAIRCHANCE_ALERTS_URL", "http://127.0.0.1:9/")
+    found = json.loads(run("status", lender_url(lender), "--notify", "--json", code=3).stdout)
+    assert found["error"]["code"] == "unavailable"
+    assert run("status", lender_url(lender), "--notify", code=3).stdout.startswith("AMBER: ")
+
+
+def lender_url(program):
+    return program.ledger.engine.url.render_as_string()

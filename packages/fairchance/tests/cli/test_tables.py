@@ -28,7 +28,6 @@ from fairchance.cli.files.rows import (
     outcome_states,
     split_rows,
     text_columns,
-    truth_values,
 )
 from fairchance.cli.files.tables import (
     check_output,
@@ -41,7 +40,8 @@ from fairchance.core.groups import Attributes
 from fairchance.core.sizes import zipped
 from fairchance.errors import InputError
 from fairchance.ledger.config import Labels, Roles
-from fairchance.ledger.encoding import FeatureColumns
+from fairchance.people.cells import truth_values
+from fairchance.people.features import FeatureColumns
 from sentences import one_sentence
 
 LONG = "x" * 1_500_000  # longer than the blocks in which pyarrow reads

@@ -1,8 +1,7 @@
 """The ``fairchance`` command: finds the module of a command and runs it.
 
-Exit codes: 0 done; 2 wrong input; 3 data could not be downloaded; 4 a ledger failed verification;
-5 the program is paused; 70 an unexpected error; 130 interrupted (the same command continues a run
-where it stopped).
+Its help lists all exit codes (``EXIT_CODES`` in ``options``). After an interruption the same
+command continues a run where it stopped.
 
 ``fairchance --help`` must answer at once, so no command's module is imported for it: the line shown
 for a command is the first line of its docstring, read from the source file. A command's own help
@@ -29,7 +28,7 @@ from rich.markup import escape
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from fairchance.cli.options import errors, not_installed_message
+from fairchance.cli.options import EXIT_CODES, errors, not_installed_message
 from fairchance.cli.output import print_error, standard_streams
 from fairchance.errors import to_install_lab
 
@@ -91,9 +90,13 @@ _OWN = (
     ("round", "rounds", DECIDING),
     ("import", "imports", DECIDING),
     ("status", "status", DECIDING),
+    ("show", "show", DECIDING),
     ("report", "report", DECIDING),
     ("verify", "verify", DECIDING),
     ("export", "export", DECIDING),
+    ("move", "move", DECIDING),
+    ("serve", "serve", DECIDING),
+    ("keys", "keys", DECIDING),
     ("ramp", "control", DECIDING),
     ("pause", "control", DECIDING),
     ("resume", "control", DECIDING),
@@ -171,7 +174,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Give every applicant a fair and known chance, and prove it.",
-    epilog="Example: fairchance init --example -o program.toml",
+    epilog="Exit codes: "
+    + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items())
+    + ".\n\nExample: fairchance init --example -o program.toml",
 )
 
 

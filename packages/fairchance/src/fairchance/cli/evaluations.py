@@ -122,7 +122,7 @@ def _print_groups(console: Console, one: Evaluation, attribute: str, currency: s
                 measured_value(profit, currency),
             ]
         )
-    print_table(console, f"Groups by {attribute}", titles, rows)
+    print_table(console, f"By {attribute}", titles, rows)
     for found in one.gaps:
         if found.attribute == attribute:
             _line(console, gap(found, currency))

@@ -15,7 +15,7 @@ from fairchance.words import people, shortened
 
 if TYPE_CHECKING:
     from fairchance.ledger.config import Roles
-    from fairchance.ledger.sql import Reader
+    from fairchance.ledger.sql import LedgerReader
 
 __all__ = [
     "DECISION_COLUMNS",
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def as_recorded(
-    reader: Reader,
+    reader: LedgerReader,
     given: Sequence[str | None],
     plain: Sequence[str | None] | None = None,
     *,
@@ -65,7 +65,7 @@ def as_recorded(
 
 
 def refuse_ambiguous_ids(
-    names: list[str], column: str, refusals: Refusals, reader: Reader | None = None
+    names: list[str], column: str, refusals: Refusals, reader: LedgerReader | None = None
 ) -> NDArray[np.bool_]:
     """Refuse rows of new applicants with ids that look like other ids; return which.
 

@@ -7,7 +7,6 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +19,8 @@ if TYPE_CHECKING:  # slow to import, and every command imports this module
     from fairchance.ledger.program import Program
 
 __all__ = [
+    "EXIT_CODES",
+    "LIGHT_CODES",
     "VERIFICATION_FAILED",
     "By",
     "Groups",
@@ -49,21 +50,24 @@ __all__ = [
     "recorded_already",
     "repeated",
     "repeated_message",
-    "writing",
 ]
 
-VERIFICATION_FAILED = 4  # exit codes
-UNEXPECTED = 70
-_EXIT_CODES = {
-    "input": 2,
-    "ledger": 2,
-    "not_installed": 2,
-    "unknown_id": 2,
-    "untrusted": 2,
-    "versions": 2,
-    "unavailable": 3,
-    "paused": 5,
+# All exit codes of the command line; docs/operate.md says what to do after each.
+EXIT_CODES = {
+    0: "done",
+    1: "the reader of the output was gone",
+    2: "wrong input, or a ledger that cannot be used",
+    3: "data could not be downloaded, or an alert not be sent",
+    4: "a ledger failed verification",
+    5: "the program is paused",
+    6: "status --fail-on found a red light",
+    7: "status --fail-on found an amber light",
+    70: "an unexpected error",
+    130: "interrupted",
 }
+VERIFICATION_FAILED, UNEXPECTED = 4, 70
+LIGHT_CODES = {"red": 6, "amber": 7}
+_OTHERS = {"not_installed": 2, "unavailable": 3, "paused": 5}  # by the code of an error
 _LEDGER = "FAIRCHANCE_LEDGER"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -173,6 +177,7 @@ _TRACEBACK = "FAIRCHANCE_TRACEBACK"  # a variable: print where an unexpected err
 _PACKAGES = {
     "alembic",
     "altair",
+    "fastapi",
     "jinja2",
     "openpyxl",
     "pandas",
@@ -180,6 +185,7 @@ _PACKAGES = {
     "pyarrow",
     "skops",
     "sqlalchemy",
+    "uvicorn",
     "vl_convert",
 }
 
@@ -214,17 +220,6 @@ def check_name(option: str, name: str | None) -> None:
         raise InputError(f"{{option}} must be a name, got {name!r}.", option=option)
 
 
-@contextmanager
-def writing(place: str | Path) -> Iterator[None]:
-    """Turn an ``OSError`` into an ``InputError`` that names the place."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"{place} cannot be written ({error.strerror or error}); choose another place."
-        ) from error
-
-
 def not_installed_message(command: str, error: ModuleNotFoundError) -> str:
     """Say which package a command needs, and how to install all that commands need.
 
@@ -235,7 +230,9 @@ def not_installed_message(command: str, error: ModuleNotFoundError) -> str:
     checkout: `pip install 'packages/fairchance[production]'`) installs it.
     """
     package = _package(error)
-    extra = "postgres" if package == "psycopg" else "production"
+    extra = {"psycopg": "postgres", "fastapi": "service", "uvicorn": "service"}.get(
+        package, "production"
+    )
     return f"{command} needs {package}, which is not installed; {to_install(extra)} installs it."
 
 
@@ -258,7 +255,8 @@ def errors(json: bool) -> Iterator[None]:
             option = _flag(error) if isinstance(error, InputError) else ""
             print_json({"error": {"code": code, "option": option or None, "message": message}})
         print_error(message)
-        raise SystemExit(_EXIT_CODES.get(code, UNEXPECTED)) from error
+        usual = 2 if isinstance(error, InputError) else UNEXPECTED
+        raise SystemExit(_OTHERS.get(code, usual)) from error
 
 
 def _flag(error: InputError) -> str:

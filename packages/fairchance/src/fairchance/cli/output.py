@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import rich.console
@@ -26,6 +24,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairchance.errors import InputError, visible
+from fairchance.words import plain_data
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from rich.progress import Progress, ProgressColumn
@@ -37,7 +36,6 @@ __all__ = [
     "drop_output",
     "is_interactive",
     "make_bar",
-    "plain_data",
     "print_error",
     "print_json",
     "print_lines",
@@ -130,6 +128,7 @@ def print_json(value: Any) -> None:
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> print_json({"fdr": float("nan"), "out": Path("decisions.csv")})
     {
      "fdr": null,
@@ -144,19 +143,6 @@ def print_json(value: Any) -> None:
         if not line.isprintable():  # json escapes fewer characters than ``visible``
             lines[at] = "".join(c if visible(c) == c else json.dumps(c)[1:-1] for c in line)
     print("\n".join(lines))
-
-
-def plain_data(value: Any) -> Any:
-    """Return a value with texts for paths and keys, and None for numbers that are not finite."""
-    if isinstance(value, dict):
-        return {str(key): plain_data(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_data(part) for part in value]
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 # Progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,15 @@ from fairchance.cli.evaluations import as_table, estimates_table
 from fairchance.cli.files.csv_files import csv_bytes
 from fairchance.cli.files.excel import MOST_ROWS, xlsx_bytes
 from fairchance.cli.files.tables import umask
-from fairchance.cli.options import writing
-from fairchance.cli.output import plain_data
-from fairchance.cli.pages.audit import LIMITS, Audited, audit_html, rounds_used, stated, verdict
-from fairchance.cli.pages.page import PageTable
-from fairchance.cli.pages.program import certificate_section, settings_section
-from fairchance.errors import InputError, visible
+from fairchance.errors import InputError, visible, writing
 from fairchance.extras import arrow
 from fairchance.ledger.config import GOVERNANCE
-from fairchance.words import counted, date, people
+from fairchance.pages.audit import LIMITS, Audited, audit_html, rounds_used, stated, verdict
+from fairchance.pages.page import PageTable
+from fairchance.pages.program import certificate_section, settings_section
+from fairchance.words import counted, date, people, plain_data
 from fairchance.words.audits import MEASURES, finding, group_cells, measured_range, measured_value
+from fairchance.words.rounds import surely
 
 __all__ = ["NAMES", "check_folder", "files_of", "write_folder"]
 
@@ -35,8 +34,11 @@ _TABLES = {
     "unknown.csv": "slices of applicants, with outcomes and what learning would cost",
     "calibration.csv": "recorded scores against the share of good outcomes",
     "drift.csv": "scores, acceptances and mistakes by round",
-    "decisions.csv": "every decision with its outcome; region exploit: by score, explore: drawn",
-    "certificates.csv": "the tests behind each certificate, applicant by applicant",
+    "decisions.csv": "every decision with its outcome; region exploit: by score or lender, "
+    "explore: drawn",
+    "certificates.csv": "each certificate, with the rungs it rests on and the evidence it needs",
+    "bets.csv": "the tests behind certificates: what was bet on each rung in each round",
+    "chances.csv": "the tests behind certificates: who was accepted, with which chances",
 }
 _OTHERS = {
     "README.txt": "this list",
@@ -57,8 +59,9 @@ def files_of(audited: Audited) -> dict[str, bytes]:
         "model_card.txt": _text(_card(audited)),
         "verify.json": json.dumps(plain_data(verification_data(audited.verification)), indent=1),
         "verify.txt": _text(audited.verified),
-        "checkpoint.txt": str(audited.summary.head),
     }
+    if audited.checkpoint is not None:
+        texts["checkpoint.txt"] = audited.checkpoint
     files = {name: f"{text.rstrip()}\n".encode() for name, text in texts.items()}
     files |= {name: csv_bytes(table) for name, table in _tables(audited).items()}
     if audited.decisions.num_rows < MOST_ROWS:
@@ -76,8 +79,9 @@ def _tables(audited: Audited) -> dict[str, Any]:
     pa = arrow()
     tables = {"policies.csv": estimates_table([*audited.policies.values()])}
     tables["decisions.csv"] = audited.decisions
-    if audited.certificates:
-        tables["certificates.csv"] = pa.table(dict(audited.certificates))
+    trail = audited.trail
+    parts = {"certificates": trail.certificates, "bets": trail.bets, "chances": trail.chances}
+    tables |= {f"{name}.csv": table for name, table in parts.items() if table is not None}
     if audited.groups.findings:
         tables["groups.csv"] = as_table(audited.groups.columns())
     if audited.unknown is not None:
@@ -118,7 +122,7 @@ def _card(audited: Audited) -> Iterator[str]:
             f"History: {people(summary.n_history)} before the first round.",
             f"Decisions: {people(summary.total('n_people'))} in "
             f"{counted(len(summary.rounds), 'round')}, {summary.total('n_accepted'):,} of them "
-            f"accepted: {summary.total('n_exploited'):,} by score, "
+            f"accepted: {summary.total('n_exploited'):,} {surely(summary.records)}, "
             f"{summary.total('n_explored'):,} explored.",
             f"Outcomes: {outcomes.good:,} good, {outcomes.bad:,} bad, {outcomes.pending:,} "
             f"pending, {outcomes.withdrawn:,} withdrawn, {outcomes.not_taken:,} not taken.",
@@ -175,7 +179,7 @@ def _group_lines(audited: Audited) -> list[str]:
     return lines
 
 
-def _readme(audited: Audited, names: Iterable[str]) -> Iterator[str]:
+def _readme(audited: Audited, names: Collection[str]) -> Iterator[str]:
     """Yield the lines of the readme."""
     summary, about = audited.summary, _OTHERS | _TABLES
     yield f"Validation pack of program {summary.program}"
@@ -185,23 +189,37 @@ def _readme(audited: Audited, names: Iterable[str]) -> Iterator[str]:
     yield from (f"{name}: {about[name]}" for name in NAMES if name in names)
     yield ""
     yield "To check it, on the ledger or a copy of it:"
-    yield "fairchance verify --checkpoint checkpoint.txt"
+    yield "fairchance verify" + " --checkpoint checkpoint.txt" * ("checkpoint.txt" in names)
     yield "fairchance audit -o again/"
     yield "fairchance evaluate --policy 'score >= 0.85'"
     yield "fairchance export -o decisions.csv"
     yield ""
     yield "Missing numbers are empty. Rates are shares, from 0 to 1."
-    if "certificates.csv" in names:
+    if "chances.csv" in names:
+        yield from _RECOMPUTED
+    elif "bets.csv" in names:
         yield ""
-        yield "A certificate from certificates.csv, with a spreadsheet:"
-        yield "1. For each of the columns bet4_..., ln(1 + bet * z4), and for bet8_... with z8."
-        yield "2. Sum each of them over all applicants up to a round, and once for each round"
-        yield "   subtract (bet * mass * shock)^2 / 2: the logs of wealth."
-        yield "3. The evidence is ln of the mean of their exp; the largest over rounds counts."
-        yield "4. It must be at least -ln(delta_part)."
-        yield "z4 = accepted * min(chance / logged_chance, 4) * (alpha - bad)"
-        yield "     - (1 - alpha) * max(chance - 4 * logged_chance, 0); z8 with 8 for 4."
-        yield "Only certificates of applicants who are not erased can be recomputed."
+        yield "Chances of so many applicants fit in no spreadsheet, so chances.csv is left out."
+        yield "fairchance verify --relearn repeats every test."
+
+
+_RECOMPUTED = """
+A certificate, recomputed with plain sums. It rests on every rung from walk_from to rung in
+certificates.csv. For each of these:
+1. Take the rows of its ladder in chances.csv, up to through_round, and in bets.csv those of the
+   ladder and rung. In a round without such a row nothing was bet; leave it out.
+2. For each applicant, with the chance in the column of the rung:
+   z4 = accepted * min(chance / logged_chance, 4) * (alpha - bad)
+        - (1 - alpha) * max(chance - 4 * logged_chance, 0)
+   and z8 with 8 for 4. If there is a column person, sum z over the rows of a person in a round.
+3. Of each column bet4_... of the round, ln(1 + bet * z4), and of bet8_... with z8. Sum these over
+   the applicants of all rounds so far, and others4_... or others8_... over these rounds: the logs
+   of wealth. Others are the rejected of a round, less what it may cost that its outcomes share a
+   shock.
+4. The evidence is ln of the mean of the exp of these logs; the largest over rounds counts, and has
+   to be at least -ln(delta_part). In bets.csv, evidence is the one after the round.
+A certificate that cannot be recomputed has the reason in not_recomputed.
+""".rstrip().split("\n")
 
 
 # The folder

@@ -23,9 +23,10 @@ from fairchance.cli.options import (
     progress,
 )
 from fairchance.cli.output import print_json, print_lines
+from fairchance.words import intervals_assume
 
 if TYPE_CHECKING:  # slow to import
-    from fairchance.cli.pages.audit import Audited
+    from fairchance.pages.audit import Audited
 
 __all__ = ["audit"]
 
@@ -66,7 +67,7 @@ def audit(
 
         url, asked = ledger_url(place, ledger), rules(policy)
         from fairchance.cli import pack  # noqa: PLC0415 - slow to import
-        from fairchance.cli.pages.audit import verdict  # noqa: PLC0415
+        from fairchance.pages.audit import verdict  # noqa: PLC0415
 
         pack.check_folder(out)
         audited = _audited(url, program, asked, purpose, pending, groups, trusted, json)
@@ -76,11 +77,11 @@ def audit(
         fits, said = audited.verification.ok, verdict(audited)
     if json:
         written = [out / name for name in pack.NAMES if name in files]
-        checkpoint = str(audited.summary.head)
         found = {"verdict": audited.decided.verdict_code, "verified": fits}
-        print_json(found | {"checkpoint": checkpoint, "written": written, "message": said})
+        print_json(found | {"checkpoint": audited.checkpoint, "written": written, "message": said})
     else:
-        print_lines([said, f"Pack: {out.resolve()}", f"Checkpoint: {audited.summary.head}"])
+        assumed = intervals_assume(audited.summary.promise.shock)
+        print_lines([said, assumed, f"Pack: {out.resolve()}", audited.verified[-1]])
     if not fits:
         raise typer.Exit(VERIFICATION_FAILED)
 
@@ -99,12 +100,13 @@ def _audited(
     from fairchance import audit as ask  # noqa: PLC0415 - slow to import
     from fairchance.audit.groups import with_rates  # noqa: PLC0415
     from fairchance.cli.commands.verify import in_words  # noqa: PLC0415
+    from fairchance.cli.files.excel import MOST_ROWS  # noqa: PLC0415
     from fairchance.cli.files.export_tables import decision_tables  # noqa: PLC0415
-    from fairchance.cli.pages.audit import DECIDED, Audited  # noqa: PLC0415
     from fairchance.extras import arrow  # noqa: PLC0415
     from fairchance.ledger.replay import Allowed  # noqa: PLC0415
     from fairchance.ledger.summary import read_details  # noqa: PLC0415
-    from fairchance.ledger.verification.trail import certificate_columns  # noqa: PLC0415
+    from fairchance.ledger.verification.trail import read_trail  # noqa: PLC0415
+    from fairchance.pages.audit import DECIDED, Audited  # noqa: PLC0415
 
     how = cast(Any, pending)
     opened = open_program(url, program, None, trusted)
@@ -117,7 +119,7 @@ def _audited(
         verification = opened.verify(checkpoint=summary.head)
         details = read_details(opened.ledger, summary)
         with opened.reading() as view:
-            certificates = certificate_columns(view.reader, Allowed(trusted=tuple(trusted or ())))
+            trail = read_trail(view.reader, Allowed(trusted=tuple(trusted or ())), MOST_ROWS)
     promise = summary.promise
     cuts = {cut: ask.Rule("score", ">=", cut) for cut in _CUTS}
     named = {str(rule): rule for rule in cuts.values()}
@@ -146,6 +148,6 @@ def _audited(
             calibration=ask.calibration(log) if complete else (),
             drift=ask.drift(log),
             decisions=decisions,
-            certificates=certificates,
+            trail=trail,
             purpose=purpose,
         )

@@ -6,10 +6,11 @@ applicants, one decides and records, one reads what the round promises.
 
 from __future__ import annotations
 
-import re
+import glob
+import os
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,17 +30,15 @@ from fairchance.cli.files.refusals import (
 )
 from fairchance.cli.files.rows import (
     check_there,
-    decision_words,
     features_groups_ids,
-    group_values,
     persons_of,
     refuse_without_person,
     roles_and_labels,
     split_rows,
     text_columns,
-    truth_values,
 )
 from fairchance.cli.files.tables import (
+    SentTable,
     check_apart,
     check_writable,
     file_name,
@@ -75,6 +74,8 @@ from fairchance.cli.options import (
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LearningWarning, LedgerError
 from fairchance.extras import arrow
+from fairchance.people.cells import decision_words, group_values, truth_values
+from fairchance.people.plain import is_whole
 from fairchance.words import counted
 from fairchance.words.batches import unlike_words
 from fairchance.words.rounds import IN_OPEN_ROUND, about_certificate, about_round
@@ -86,20 +87,20 @@ if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.ledger.config import Roles
     from fairchance.ledger.encoding import Shape
     from fairchance.ledger.program import Program, ProgramView
-    from fairchance.ledger.sql import Reader
+    from fairchance.ledger.sql import LedgerReader
 
-__all__ = ["decide", "read_applicants"]
-
-_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]*")  # without leading zeros, as it is written back
-_LEAST_ID, _LARGEST_ID = -(2**63), 2**63 - 1
+__all__ = ["SentFile", "check_columns", "decide", "decide_batch", "decision_table"]
+__all__ += ["read_applicants", "usable_applicants", "without_other_content"]
 
 
 def decide(
     applicants: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="FILE",
-            help="Applicants: .csv, .parquet, .xlsx, or - for csv on standard input.",
+            metavar="FILE...",
+            help="Applicants: .csv, .parquet, .xlsx, or - for csv on standard input. Several "
+            "files, a pattern in quotes such as 'people/*.parquet', or a folder are decided in "
+            "pieces, into a folder.",
         ),
     ],
     out: Annotated[
@@ -107,8 +108,9 @@ def decide(
         typer.Option(
             "--out",
             "-o",
-            metavar="FILE",
-            help="File for the decisions: .csv or .parquet, or - for csv on standard output.",
+            metavar="FILE|FOLDER/",
+            help="File for the decisions: .csv or .parquet, or - for csv on standard output. A "
+            "folder, with a / at the end, gets a parquet file for each file of applicants.",
         ),
     ],
     ledger: LedgerUrl,
@@ -117,6 +119,12 @@ def decide(
         str | None,
         typer.Option(metavar="NAME", help="A name for the batch; default a random one."),
     ] = None,
+    close: Annotated[
+        bool,
+        typer.Option(
+            "--close", help="Into a folder: close the round once all applicants are decided on."
+        ),
+    ] = False,
     refused: Annotated[
         str | None,
         typer.Option(
@@ -140,15 +148,40 @@ def decide(
     same command is given again, for example after a crash, it answers from the record and decides
     nothing again. While a round is open, applicants are decided on in it, and --batch has no use.
 
+    With a folder for the decisions, files of any size are decided piece by piece in one open round,
+    which is opened if none is; a file of decisions appears once all of its rows are on record. An
+    interrupted command continues where it stopped if it is given again, and ends with the same
+    files. The round stays open for further applicants, until fairchance round close or --close. In
+    a program with [rounds], rounds end as set there.
+
     Example: fairchance decide applicants.csv -o decisions.csv --ledger sqlite:///lender.db
     """
     with errors(json):
         check_share(most_refused)
-        refused_file = _check_paths(applicants, out, refused, ledger, json)
-        source = file_name(applicants)
+        if _is_folder(out):
+            from fairchance.cli import in_pieces  # noqa: PLC0415 - few need it
+
+            in_pieces.check_options(batch, refused)
+            files = in_pieces.DecidedFiles(
+                open_program(ledger, program, by, trusted),
+                most_refused=most_refused,
+                strict=strict,
+                unlike_history=unlike_history,
+            )
+            in_pieces.print_files(files.decide(applicants, out, json, close=close), json)
+            return
+        if close:
+            raise InputError(
+                "{option} is for decisions into a folder; close the round with fairchance round "
+                "close.",
+                option="close",
+            )
+        path = _single_file(applicants)
+        refused_file = _check_paths(path, out, refused, ledger, json)
+        source = file_name(path)
         opened = open_program(ledger, program, by, trusted)
         with progress("reading applicants", json), opened.reading() as view:
-            sent = read_applicants(view, applicants, batch, source, in_round=view.open_round)
+            sent = read_applicants(view, path, batch, source, in_round=view.open_round)
             sentences = view.about.get("reasons", {})
         if strict:
             sent.refusals.stop(source)
@@ -158,7 +191,7 @@ def decide(
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", LearningWarning)  # the summary has it from the record
-            decisions = _decide(opened, sent, source, unlike_history=unlike_history)
+            decisions = decide_batch(opened, sent, source, unlike_history=unlike_history)
         with (
             progress("writing the decisions", json),
             recorded_already(
@@ -167,7 +200,7 @@ def decide(
             ),
         ):
             refused_file = sent.refusals.write(refused_file, out)
-            kept = replace_table(_decision_table(decisions, sentences), out)
+            kept = replace_table(decision_table(decisions, sentences), out)
         with (
             recorded_already(
                 f"{_record_of(sent)} recorded and this summary is missing",
@@ -211,6 +244,30 @@ def _check_paths(source: str, out: str, refused: str | None, ledger: str, json: 
     return refused_file
 
 
+def _single_file(named: list[str]) -> str:
+    """Return the only file; raise if there are several, which need a folder for the decisions."""
+    path, *others = named
+    is_one = path == "-" or not (glob.has_magic(path) or Path(path).is_dir())
+    if others or not (is_one or Path(path).is_file()):
+        raise InputError(
+            "several files of applicants are decided into a folder; name one that ends with /, "
+            "such as {option} decisions/.",
+            option="out",
+        )
+    return path
+
+
+def _is_folder(out: str) -> bool:
+    """Return whether decisions go into a folder, one file for each file of applicants.
+
+    Examples
+    --------
+    >>> _is_folder("decisions/"), _is_folder("decisions.csv")
+    (True, False)
+    """
+    return out.endswith(("/", os.sep)) or Path(out).is_dir()
+
+
 # Reading applicants
 
 
@@ -234,8 +291,8 @@ class SentFile:
     n_decided
         How many refused rows are of applicants who were decided on in earlier rounds, with no
         mistake.
-    decision
-        The column of that name, as truth values, if it was asked for.
+    others
+        The same rows of other columns that were asked for.
     """
 
     X: Any
@@ -246,7 +303,32 @@ class SentFile:
     recorded: Entry | None
     refusals: Refusals
     n_decided: int
-    decision: NDArray[np.bool_] | None = None
+    others: Any = None
+
+    def without(self, left_out: NDArray[np.bool_]) -> SentFile:
+        """Return the applicants without some, who were refused."""
+        kept = arrow().array(~left_out)
+        groups = self.groups
+        if groups is not None:
+            groups = groups.filter(kept) if hasattr(groups, "filter") else groups[~left_out]
+        return replace(
+            self,
+            X=self.X.filter(kept),
+            groups=groups,
+            ids=self.ids[~left_out],
+            by_lender={role: values[~left_out] for role, values in self.by_lender.items()},
+            others=None if self.others is None else self.others.filter(kept),
+        )
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The applicants as the arguments of ``Program.decide``."""
+        return {
+            "X": self.X,
+            "ids": self.ids,
+            "sensitive_features": self.groups,
+            **self.by_lender,
+        }
 
 
 def read_applicants(
@@ -256,9 +338,8 @@ def read_applicants(
     source: str,
     *,
     in_round: int | None = None,
-    decision: str | None = None,
 ) -> SentFile:
-    """Read a file of applicants, and the column of decisions on them if it is named.
+    """Read a file of applicants.
 
     Applicants who were decided on before are refused, unless it was in this batch, or in the round
     ``in_round``, which has no batch yet: a file that is sent again gives the same batch, in any
@@ -266,12 +347,26 @@ def read_applicants(
     if others in the file belong to a batch with erased applicants: they may be among the erased
     and must not be decided on twice.
     """
+    roles, _ = roles_and_labels(view)
+    check_columns(view.program.name, view.shape, roles, batch)
+    file = read_sent(path, text=text_columns(roles, view.shape.columns))
+    return usable_applicants(view, file, batch, source, in_round=in_round)
+
+
+def usable_applicants(
+    view: ProgramView,
+    file: SentTable,
+    batch: str | None,
+    source: str,
+    *,
+    in_round: int | Sequence[int] | None,
+    others: Sequence[str] = (),
+) -> SentFile:
+    """Return the usable rows of a table, as ``read_applicants`` does, with ``others`` columns."""
     shape, reader = view.shape, view.reader
     roles, _ = roles_and_labels(view)
-    _check_columns(view.program.name, shape, roles, batch)
     groups = view.known_groups
     is_aware = view.settings.says["group_mode"] == "aware"
-    file = read_sent(path, text=text_columns(roles, shape.columns))
     table, refusals = split_rows(
         file.table,
         roles,
@@ -288,6 +383,7 @@ def read_applicants(
     table = _with_truths(table, roles, decisions, refusals, source)
     if shape.id_kind == "i":
         table = _with_whole_ids(table, roles.id, refusals)
+    table = _with_zeros(view, table, refusals)
     ambiguous = refuse_ambiguous_ids(table[roles.id].to_pylist(), roles.id, refusals, reader)
     table = table.filter(arrow().array(~ambiguous))
     standing = reader.standing(table[roles.id].to_pylist())
@@ -297,7 +393,7 @@ def read_applicants(
     if batch is None and in_round is None:
         recorded = _batch_of(reader, standing.persons[~unsure])
     decided = _decided_elsewhere(standing, recorded)
-    decided &= standing.round != (-1 if in_round is None else in_round)
+    decided &= ~np.isin(standing.round, -1 if in_round is None else in_round)
     unsure &= ~decided
     rows = np.flatnonzero(refusals.usable)
     refusals.add(rows[unsure], "maybe_erased")
@@ -306,17 +402,28 @@ def read_applicants(
     table = table.filter(arrow().array(~left_out))
     X, values, ids = _as_sent(table, roles, shape, groups)
     name = batch or (token_hex(6) if recorded is None else recorded.key)
-    taken = None
-    if decision is not None:
-        words = {"accepted": ["accept"], "rejected": ["reject"]}
-        taken = truth_values(table[decision], words) == "yes"
     by_lender = {
         role: truth_values(table[column], decisions if role == "incumbent" else {}) == "yes"
         for role, column in roles.by_lender.items()
     } | persons_of(table, roles)
     n_decided = int((decided & (standing.round > 0)).sum())  # the history is never sent on purpose
     in_batch = None if in_round is not None and batch is None else name
-    return SentFile(X, values, ids, by_lender, in_batch, recorded, refusals, n_decided, taken)
+    more = table.select(list(others))
+    return SentFile(X, values, ids, by_lender, in_batch, recorded, refusals, n_decided, more)
+
+
+def without_other_content(
+    view: ProgramView, sent: SentFile, in_round: int | Sequence[int]
+) -> SentFile:
+    """Refuse applicants who were decided on in a round, or one of several, with other values."""
+    rounds = view.reader.standing(list(map(str, sent.ids.tolist()))).round
+    known = rounds[np.isin(rounds, in_round)]
+    if not known.size:
+        return sent
+    desk = view.desk(int(known[0]))
+    _, other, _ = desk.compared(view.reader, *desk.read(**sent.given))
+    sent.refusals.add(np.flatnonzero(sent.refusals.usable)[other], "other_content")
+    return sent.without(other)
 
 
 def _may_be_missing(view: ProgramView) -> Sequence[str]:
@@ -330,7 +437,7 @@ def _may_be_missing(view: ProgramView) -> Sequence[str]:
     return (view.shape.columns.names or ()) if takes_missing else ()
 
 
-def _check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> None:
+def check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> None:
     """Raise if the program cannot decide from files, or if the batch's name is empty."""
     if batch is not None and not batch.strip():
         raise InputError(f"{{option}} must be a name, got {batch!r}.", option="batch")
@@ -371,17 +478,21 @@ def _with_truths(
 def _with_whole_ids(table: Any, column: str, refusals: Refusals) -> Any:
     """Return the rows with ids that are 64-bit integers; refuse the others."""
     names, rows = table[column].to_pylist(), np.flatnonzero(refusals.usable)
-    whole = np.array([_WHOLE_NUMBER.fullmatch(name) is not None for name in names], np.bool_)
-    fits = np.array(
-        [
-            is_whole and _LEAST_ID <= int(name) <= _LARGEST_ID
-            for is_whole, name in zip(whole, names, strict=True)
-        ],
-        np.bool_,
-    )
-    values = [name for name, is_whole in zip(names, fits, strict=True) if not is_whole]
-    refusals.add(rows[~fits], "not_whole", column, values)
-    return table.filter(arrow().array(fits))
+    whole = np.array([is_whole(name) for name in names], np.bool_)
+    values = [name for name in names if not is_whole(name)]
+    refusals.add(rows[~whole], "not_whole", column, values)
+    return table.filter(arrow().array(whole))
+
+
+def _with_zeros(view: ProgramView, table: Any, refusals: Refusals) -> Any:
+    """Return the rows whose codes have the leading zeros of the history; refuse the others."""
+    columns, rows = getattr(view.reading_rules, "columns", None), np.flatnonzero(refusals.usable)
+    for column in () if columns is None else columns.columns:
+        if column.shortened:
+            texts = np.array(table[column.name].to_pylist(), np.object_)
+            lost = np.array([text in column.shortened for text in texts], np.bool_)
+            refusals.add(rows[lost], "lost_zeros", column.name, texts[lost])
+    return table.filter(arrow().array(refusals.usable[rows]))
 
 
 def _as_sent(
@@ -401,7 +512,7 @@ def _as_sent(
 
 
 def _maybe_erased(
-    reader: Reader, persons: NDArray[np.int64], named: Entry | None
+    reader: LedgerReader, persons: NDArray[np.int64], named: Entry | None
 ) -> NDArray[np.bool_]:
     """Return which unknown applicants may be erased ones of a batch in the file.
 
@@ -427,7 +538,7 @@ def _maybe_erased(
     return none
 
 
-def _batch_of(reader: Reader, persons: NDArray[np.int64]) -> Entry | None:
+def _batch_of(reader: LedgerReader, persons: NDArray[np.int64]) -> Entry | None:
     """Return the newest batch if the applicants contain all of it and no unknown ones.
 
     A name computed from the content would outlive erased applicants, and a guess of their data
@@ -502,7 +613,9 @@ def _check_usable(
 # Deciding
 
 
-def _decide(program: Program, sent: SentFile, source: str, *, unlike_history: bool) -> Decisions:
+def decide_batch(
+    program: Program, sent: SentFile, source: str, *, unlike_history: bool
+) -> Decisions:
     """Decide a batch; explain it if another process decided on its applicants meanwhile."""
     try:
         return program.decide(
@@ -524,7 +637,7 @@ def _decide(program: Program, sent: SentFile, source: str, *, unlike_history: bo
         raise
 
 
-def _decision_table(decisions: Decisions, sentences: dict[str, dict[str, str]]) -> Any:
+def decision_table(decisions: Decisions, sentences: dict[str, dict[str, str]]) -> Any:
     """Return decisions as the table that is written."""
     from fairchance.people.reasons import in_words, letters  # noqa: PLC0415 - with the ledger
 

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from shlex import quote
+from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairchance.cli.options import Json, errors, writing
+from fairchance.cli.options import Json, errors
 from fairchance.cli.output import Console, counting_bar, print_json, print_table
-from fairchance.errors import InputError
+from fairchance.errors import InputError, writing
 from fairchance.extras import arrow
 from fairchance.words import amount, counted, percent
+from fairchance.words.rounds import certificates_assume, promised, ramp_words, sentence
 
 if TYPE_CHECKING:  # slow to import
+    from fairchance.cli.live import LiveMonth
     from fairchance.core.decisions import Decisions
     from fairchance.ledger.program import Program
+    from fairchance.ledger.summary import Summary
 
 _ALPHA, _DELTA, _GAIN, _LOSS = 0.15, 0.1, 200, 500
 _HISTORY, _APPLICANTS, _MONTHS = 2000, 500, 18  # a few seconds, and time for a certificate to pay
 _OVERLOOKED, _OTHER = "B", "A"
 _QUARTER = 3  # months in a row of the table
+_MONTH_LASTS = 6.0  # seconds, with --live
 _LEDGER, _PAGE = "ledger.db", "program.html"
 _MARK = ".fairchance-demo"  # a folder with this file is the demo's, and may be made anew
 _OWN = {_MARK, _PAGE, *(f"{_LEDGER}{ending}" for ending in ("", "-wal", "-shm", "-journal"))}
@@ -58,9 +64,18 @@ def demo(
         Path,
         typer.Option("--out", "-o", help="A new folder for the ledger and the report."),
     ] = Path("demo"),
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live", help="Serve a program that a simulated lender asks, and show its dashboard."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show a certified program in a simulated world whose past overlooked a group.
+
+    With --live, a lender's 17 months pass in two minutes, on a dashboard: shadow mode, the ramp,
+    the first certificate, and a change for the worse. It goes on until it is stopped (Ctrl-C).
 
     Example: fairchance demo -o demo
     """
@@ -68,8 +83,13 @@ def demo(
         _check_folder(out)
         from sqlalchemy import URL  # noqa: PLC0415 - an extra
 
-        from fairchance.cli.pages.program import write_program_report  # noqa: PLC0415 - an extra
+        if live:
+            with writing(out):
+                _make_folder(out)
+            _live(URL.create("sqlite", database=str(out / _LEDGER)).render_as_string(), json)
+            return
         from fairchance.ledger.summary import read_details, summarise  # noqa: PLC0415
+        from fairchance.pages.program import write_program_report  # noqa: PLC0415 - an extra
 
         with writing(out):
             _make_folder(out)
@@ -94,7 +114,7 @@ def demo(
                 }
             )
         else:
-            _print(Console(), since, before, months)
+            _print(Console(), summary, since, before, months)
             _print_places(Console(), url, page)
 
 
@@ -149,16 +169,8 @@ def _lend(
     past = ByPolicy(lender.probability_accepted_before) & GroupExcluding(_OVERLOOKED, rate=0.0)
     world = World(Drawn(lender, _APPLICANTS, _MONTHS, _HISTORY), past, seed=0)
     history = world.history()
-    # Nothing is known about the overlooked group, so applicants are ranked within their group.
-    classifier = fc.CertifiedClassifier(
-        _ALPHA,
-        _DELTA,
-        fc.Revenue(_GAIN, _LOSS),
-        horizon=_MONTHS,
-        ranks="within_group",
-        floor=0.01,  # every applicant has a chance, so that no kind stays unknown
-        random_state=0,
-    )
+    utility = fc.Revenue(_GAIN, _LOSS)
+    classifier = fc.CertifiedClassifier(_ALPHA, _DELTA, utility, horizon=_MONTHS, random_state=0)
     program = Program.create(
         url,
         classifier,
@@ -231,18 +243,17 @@ def _certified_since(months: Sequence[Month]) -> int | None:
 
 
 def _print(
-    console: Console, since: int | None, before: tuple[int, int], months: Sequence[Month]
+    console: Console,
+    summary: Summary,
+    since: int | None,
+    before: tuple[int, int],
+    months: Sequence[Month],
 ) -> None:
     """Print the verdict, then the months by quarter."""
-    promise = (
-        f"at most {percent(_ALPHA)} of the accepted are bad, with confidence {percent(1 - _DELTA)}"
-    )
-    verdict = (
-        f"Not certified yet: there is no promise that {promise}."
-        if since is None
-        else f"Certified since month {since}: {promise}."
-    )
-    console.print(verdict, style="bold")
+    verdict = promised(summary.rounds[-1].certificates[0])
+    if since is not None:
+        verdict = f"since month {since} {verdict} under the rule of each month"
+    console.print(sentence(verdict), style="bold")
     earned, past = (sum(getattr(m, name) for m in months) for name in ("earned", "past_earned"))
     console.print(
         f"Earned {amount(earned)} in {counted(len(months), 'month')}; from the same applicants, "
@@ -262,9 +273,11 @@ def _print(
     print_table(console, "By quarter", titles, rows)
     console.print(
         f"Simulated applicants of two groups that repay equally often: a good loan earns {_GAIN}, "
-        f"a bad one loses {_LOSS}. The past accepted by income, and nobody of group {_OVERLOOKED}.",
+        f"a bad one loses {_LOSS}. The past accepted by income, and nobody of group {_OVERLOOKED}. "
+        f"Only a simulation knows what it would earn; the report has what it did earn.",
         style="dim",
     )
+    console.print(certificates_assume(summary), style="dim", soft_wrap=True)
 
 
 def _cells(name: str, months: Sequence[Month]) -> list[str]:
@@ -287,3 +300,47 @@ def _print_places(console: Console, url: str, page: Path) -> None:
     console.print(f"Report: {page.resolve()}", soft_wrap=True)
     console.print(f"On the record: fairchance status {quote(url)}", soft_wrap=True)
     console.print(f"Its proof: fairchance verify {quote(url)}", soft_wrap=True)
+    console.print("Live, on a dashboard: fairchance demo --live", soft_wrap=True)
+
+
+def _live(url: str, json: bool) -> None:
+    """Serve a program, and say what a simulated lender does with it."""
+    from fairchance.cli.live import MONTHS, LiveLender  # noqa: PLC0415 - an extra
+
+    console = Console()
+    if not json:
+        console.print("Making a program from the lender's past …")
+    lender, months = LiveLender(url), []
+    with suppress(KeyboardInterrupt), lender.served():
+        if not json:
+            console.print(f"Dashboard: {lender.address}", style="bold", soft_wrap=True)
+            console.print(f"Pause it from another terminal: fairchance pause --ledger {quote(url)}")
+        for month in lender.months(MONTHS, 0.0 if json else _MONTH_LASTS):
+            months.append(month)
+            if not json:
+                _print_live(console, months)
+        if json:
+            print_json({"address": lender.address, "months": [asdict(month) for month in months]})
+            return
+        console.print("The lender rests; the dashboard stays until Ctrl-C.")
+        Event().wait()
+
+
+def _print_live(console: Console, months: Sequence[LiveMonth]) -> None:
+    """Print the last month, and what it began with."""
+    from fairchance.cli.live import MONTHS, WORSE_FROM  # noqa: PLC0415 - an extra
+
+    *before, now = months
+    was = before[-1] if before else None
+    if was is None or was.ramp != now.ramp:
+        console.print(f"• {sentence(ramp_words(now.ramp))}", soft_wrap=True)
+    if was and was.status != now.status == "certified":
+        console.print("• Its own policy is certified and replaces the lender's.", style="green")
+    if was and was.status == "certified" != now.status:
+        console.print("• The outcomes speak against the certificate: it is dropped.", style="red")
+    if now.month == WORSE_FROM:
+        console.print("• From now on more applicants fail to repay, which shows in months.")
+    console.print(
+        f"Month {now.month} of {MONTHS}: {now.n_accepted:,} of {now.n_people:,} accepted "
+        f"({now.status})."
+    )

@@ -20,10 +20,9 @@ from fairchance.cli.options import (
     ReadUrl,
     errors,
     ledger_url,
-    writing,
 )
 from fairchance.cli.output import binary_output, print_json, print_lines
-from fairchance.errors import InputError
+from fairchance.errors import InputError, writing
 
 _FILES = {  # in a folder
     "decisions": "decisions.parquet",

@@ -1,14 +1,32 @@
-"""``fairchance import``: record decisions that were made from a policy file during an outage."""
+"""``fairchance import``: record decisions that were made from policies elsewhere.
+
+They were made from a policy file during an outage, or by an engine on many machines. Files are read
+piece by piece, and each decision is compared with the policy of its round before it is recorded.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
-from fairchance.cli.commands.decide import read_applicants
-from fairchance.cli.files.refusals import refused_counts, refused_message, refused_path
-from fairchance.cli.files.tables import file_name
+from fairchance.cli.commands.decide import usable_applicants, without_other_content
+from fairchance.cli.files.pieces import PIECE, find_files
+from fairchance.cli.files.refusals import (
+    Cause,
+    Refusals,
+    merged_causes,
+    refused_counts,
+    refused_message,
+    refused_path,
+    write_pieces,
+)
+from fairchance.cli.files.rows import check_there, roles_and_labels, text_columns
+from fairchance.cli.files.tables import SentTable, count_rows, file_name, read_pieces
 from fairchance.cli.options import (
     By,
     Json,
@@ -19,26 +37,42 @@ from fairchance.cli.options import (
     Trusted,
     errors,
     open_program,
-    progress,
 )
-from fairchance.cli.output import print_json, print_lines
+from fairchance.cli.output import counting_bar, print_json, print_lines
+from fairchance.errors import InputError
+from fairchance.extras import arrow
+from fairchance.people.cells import as_numbers, rows_where, truth_values
 from fairchance.words import counted
 
+if TYPE_CHECKING:  # an extra, and slow to import
+    from fairchance.cli.commands.decide import SentFile
+    from fairchance.ledger.program import Program, ProgramView
+
 __all__ = ["import_"]
+
+_OWN = ("decision",)  # of a file that says only what was decided
+_SHOWN = 5  # ids of decisions that do not follow from a policy
 
 
 def import_(
     decisions: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="FILE",
-            help="Applicants as for decide, with a column decision (accept or reject).",
+            metavar="FILE...",
+            help="Applicants as for decide, with the columns decided_... of decide_batches(..., "
+            "keep=True), or with a column decision (accept or reject) and --policy. Several files, "
+            "a pattern in quotes or a folder are read piece by piece.",
         ),
     ],
-    policy: Annotated[str, typer.Option(metavar="FILE", help="The policy file that decided.")],
     at: Annotated[str, typer.Option(metavar="TIME", help="When the decisions were made.")],
     where: Annotated[str, typer.Option(metavar="PLACE", help="Where they were made.")],
     ledger: LedgerUrl,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="The policy file that decided, for files with a column decision."
+        ),
+    ] = None,
     program: ProgramName = None,
     refused: Refused = None,
     strict: Strict = False,
@@ -46,49 +80,238 @@ def import_(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Record decisions that were made from a policy file while the ledger was out of reach.
+    """Record decisions that were made elsewhere: from a policy file in an outage, or by an engine.
 
-    Each decision must follow from the policy of its round. If the round is closed by now, the
-    decisions stand and are no evidence; if one of them accepted an applicant, the whole round is no
-    evidence any more. Rows that are recorded already are left as they are.
+    Each decision must follow from the policy of its round; those that do not, and those of other
+    rounds or programs, are written to a file with the reasons, and the others are recorded. If the
+    round is closed by now, the decisions stand and are no evidence; if one of them accepted an
+    applicant, the whole round is no evidence any more. Rows that are recorded already are left as
+    they are, so an interrupted command may be given again.
 
-    Example: fairchance import made.csv --policy round.policy --at 2031-03-20 --where branch
+    Example: fairchance import decided/ --at 2031-03-20 --where cluster
     """
     with errors(json):
-        from fairchance.methods.storage import load  # noqa: PLC0415 - slow to import
-
-        source, made_by = file_name(decisions), load(policy, trusted=trusted or ())
-        refused_file = refused_path(refused, decisions, "--json" if json else None)
-        opened = open_program(ledger, program, by, trusted)
-        with progress("reading decisions", json), opened.reading() as view:
-            sent = read_applicants(
-                view, decisions, None, source, in_round=made_by.round, decision="decision"
+        files = find_files(decisions)
+        if refused is not None and len(files) > 1:
+            raise InputError(
+                "each of several files has refused rows of its own; leave out {option}.",
+                option="refused",
             )
-        if strict:
-            sent.refusals.stop(source)
-        with progress("recording decisions", json):
-            recorded = opened.import_decisions(
-                sent.X,
-                sent.decision,
-                round=made_by.round,
-                ids=sent.ids,
-                at=at,
-                where=where,
-                sensitive_features=sent.groups,
-                **sent.by_lender,
-            )
-        refused_file = sent.refusals.write(refused_file)
-        result: dict[str, Any] = {
-            "round": recorded.round,
-            "people": len(recorded),
-            "accepted": int(recorded.accepted.sum()),
-            "refused": refused_counts(sent.refusals, refused_file),
-        }
+        made = {"at": at, "where": where}
+        importing = _Import(
+            open_program(ledger, program, by, trusted), _key_of(policy, trusted), made
+        )
+        sizes, done = [count_rows(file) for file in files], 0
+        with counting_bar("decisions", json) as bar:
+            for file, size in zip(files, sizes, strict=True):
+                place = refused_path(refused, file, "--json" if json else None)
+                importing.file(file, place, strict=strict)
+                done += size
+                if bar:
+                    bar(done, sum(sizes))
+        result = importing.result()
     if json:
         print_json(result)
-        return
-    line = (
-        f"Round {result['round']}: {counted(len(recorded), 'decision')} imported, "
+    else:
+        print_lines(_message(result), to_stderr=refused == "-")
+
+
+def _key_of(policy: str | None, trusted: list[str] | None) -> tuple[int, str] | None:
+    """Return the round and the key of a policy file."""
+    if policy is None:
+        return None
+    from fairchance.methods.storage import load  # noqa: PLC0415 - slow to import
+
+    loaded = load(policy, trusted=trusted or ())
+    return loaded.round, loaded.key
+
+
+class _Import:
+    """Records decisions of files, piece by piece."""
+
+    def __init__(self, program: Program, key: tuple[int, str] | None, made: dict[str, str]) -> None:
+        self._program, self._key, self._made = program, key, made
+        with program.reading() as view:
+            roles, _ = roles_and_labels(view)
+            self._id, self._text = roles.id, text_columns(roles, view.shape.columns)
+        self._counts: Counter[str] = Counter()
+        self._rounds: set[int] = set()
+        self._refused = list[Cause]()
+        self._places: list[str] = []
+        self._wrong: list[str] = []  # ids of decisions that do not follow from their policy
+
+    def file(self, path: str, place: str, *, strict: bool) -> None:
+        """Record the decisions of a file, and write its refused rows."""
+        source, refused, first = file_name(path), list[Refusals](), 0
+        text = (*self._text, *self._columns()[:1], "decided_policy")
+        for piece in read_pieces(path, PIECE, text):
+            some, unsaid = self._said(piece, source)
+            unsaid.n_before = first
+            if strict:
+                unsaid.stop(source)
+            if len(unsaid):
+                refused.append(unsaid)
+            for round, key, part in self._by_round(some):
+                with self._program.reading() as view:
+                    sent = self._checked(view, part, source, round, key)
+                sent.refusals.n_before = first
+                if strict:
+                    sent.refusals.stop(source)
+                if len(sent.refusals):
+                    refused.append(sent.refusals)
+                self._record(sent, round, key)
+            first += piece.table.num_rows
+        self._refused = merged_causes(self._refused, refused)
+        if refused:
+            self._places.append(write_pieces(refused, place, text))
+
+    def _columns(self) -> tuple[str, ...]:
+        """Return the columns that say what was decided."""
+        if self._key is not None:
+            return _OWN
+        from fairchance.methods.policy import KEPT  # noqa: PLC0415 - slow to import
+
+        return tuple(KEPT + name for name in ("accepted", "score", "propensity"))
+
+    def _said(self, some: SentTable, source: str) -> tuple[SentTable, Refusals]:
+        """Return the rows that say what was decided in which round, and refuse the others."""
+        table, names = some.table, set(some.table.column_names)
+        check_there(table, [self._id], source)
+        refusals = Refusals(table, table[self._id].to_pylist(), some.as_written, self._text)
+        if self._key is not None:
+            if "decision" not in names:
+                raise InputError(
+                    f"{source} has no column 'decision'; name what was decided on each applicant, "
+                    f"accept or reject."
+                )
+            return some, refusals
+        numbers = (*self._columns()[1:], "decided_round")
+        needed = (*self._columns(), "decided_round", "decided_policy")
+        missing = [name for name in needed if name not in names]
+        if missing:
+            raise InputError(
+                f"{source} has no column {missing[0]!r}, which decide_batches writes with "
+                f"keep=True; for a column decision, name the policy with {{option}}.",
+                option="policy",
+            )
+        for name in numbers:
+            values, strange = as_numbers(table[name])
+            texts = [str(table[name][row]) for row in strange.tolist()]
+            refusals.add(strange, "not_a_number", name, texts)
+            empty = np.setdiff1d(np.flatnonzero(np.isnan(values)), strange)
+            refusals.add(empty, "no_decision", name, allowed="a number")
+            table = table.set_column(table.column_names.index(name), name, arrow().array(values))
+        no_policy = rows_where(table["decided_policy"].is_null())
+        refusals.add(no_policy, "no_decision", "decided_policy", allowed="the key of a policy")
+        no_round = np.flatnonzero((np.abs(values) > 2**53) | (values > np.floor(values)))
+        refusals.add(no_round, "other_round", values=map(str, values[no_round]))
+        kept = arrow().array(refusals.usable)
+        return SentTable(table.filter(kept), partial(_filtered, some, kept)), refusals
+
+    def _by_round(self, some: SentTable) -> Iterator[tuple[int, str, SentTable]]:
+        """Yield the rows of a piece by the round and the policy that decided on them."""
+        if self._key is not None:
+            yield *self._key, some
+            return
+        table, compute = some.table, arrow("compute")
+        keys = table.select(["decided_round", "decided_policy"]).group_by(
+            ["decided_round", "decided_policy"], use_threads=False
+        )
+        for one in keys.aggregate([]).to_pylist():
+            round, key = one["decided_round"], one["decided_policy"]
+            same = compute.and_(
+                compute.equal(table["decided_round"], round),
+                compute.equal(table["decided_policy"], key),
+            )
+            yield int(round), key, SentTable(table.filter(same), partial(_filtered, some, same))
+
+    def _checked(
+        self, view: ProgramView, part: SentTable, source: str, round: int, key: str
+    ) -> SentFile:
+        """Return the decisions of a round that are to be recorded; the others are refused."""
+        others = self._columns()
+        sent = usable_applicants(view, part, None, source, in_round=round, others=others)
+        rows = np.flatnonzero(sent.refusals.usable)
+        try:
+            desk = view.desk(round)
+        except InputError:
+            sent.refusals.add(rows, "other_round", values=[str(round)] * rows.size)
+            return sent.without(np.ones(rows.size, np.bool_))
+        if desk.policy.key != key:
+            known = desk.policy.key
+            sent.refusals.add(rows, "other_policy", values=[key] * rows.size, allowed=known)
+            return sent.without(np.ones(rows.size, np.bool_))
+        sent = without_other_content(view, sent, round)
+        if not sent.ids.size:
+            return sent
+        words = {"accepted": ["accept"], "rejected": ["reject"]}
+        said = truth_values(sent.others[others[0]], words)
+        numbers = {
+            name.removeprefix("decided_"): sent.others[name].to_numpy() for name in others[1:]
+        }
+        _, batch = desk.read(**sent.given)
+        does = desk.does_instead(batch, said == "yes", **numbers)
+        unread = np.isin(said, ("", "?"))
+        rows = np.flatnonzero(sent.refusals.usable)
+        texts = np.array(
+            [str(text or "") for text in sent.others[others[0]].to_pylist()], np.object_
+        )
+        sent.refusals.add(
+            rows[unread], "not_a_decision", others[0], texts[unread], allowed="accept or reject"
+        )
+        wrong = (does != "") & ~unread
+        sent.refusals.add(rows[wrong], "does_not_follow", values=does[wrong].tolist())
+        self._wrong += list(map(str, sent.ids[wrong].tolist()))[: _SHOWN - len(self._wrong)]
+        self._counts["wrong"] += int(wrong.sum())
+        return sent.without(wrong | unread)
+
+    def _record(self, sent: SentFile, round: int, key: str) -> None:
+        if not sent.ids.size:
+            return
+        given = sent.given
+        with self._program.reading() as view:
+            names = list(map(str, sent.ids.tolist()))
+            known = int((view.reader.standing(names).persons >= 0).sum())
+        words = {"accepted": ["accept"], "rejected": ["reject"]}
+        accepted = truth_values(sent.others[self._columns()[0]], words) == "yes"
+        recorded = self._program.import_decisions(
+            given.pop("X"), accepted, round=round, policy=key, **self._made, **given
+        )
+        self._rounds.add(round)
+        self._counts.update(
+            people=len(recorded), accepted=int(recorded.accepted.sum()), known=known
+        )
+
+    def result(self) -> dict[str, Any]:
+        """Return what was recorded, as plain data."""
+        return {
+            "rounds": sorted(self._rounds),
+            "people": self._counts["people"],
+            "accepted": self._counts["accepted"],
+            "known_already": self._counts["known"],
+            "do_not_follow": {"n": self._counts["wrong"], "first": self._wrong},
+            "refused": refused_counts(self._refused, ", ".join(self._places)),
+        }
+
+
+def _filtered(some: SentTable, rows: Any) -> Any:
+    """Return some rows of a piece as they were written."""
+    return some.as_written().filter(rows)
+
+
+def _message(result: dict[str, Any]) -> list[str]:
+    rounds, wrong = result["rounds"], result["do_not_follow"]
+    which = " and ".join(f"round {one}" for one in rounds).capitalize() or "No round"
+    known = result["known_already"]
+    before = f", {known:,} known already" if known else ""
+    lines = [
+        f"{which}: {counted(result['people'] - known, 'decision')} imported{before}; "
         f"{result['accepted']:,} accepted."
-    )
-    print_lines([line, *refused_message(result["refused"])], to_stderr=refused_file == "-")
+    ]
+    if wrong["n"]:
+        more = ", …" if wrong["n"] > len(wrong["first"]) else ""
+        lines.append(
+            f"{counted(wrong['n'], 'decision')} not recorded, since the policy does not make "
+            f"{'it' if wrong['n'] == 1 else 'them'}: {', '.join(wrong['first'])}{more}"
+        )
+    return [*lines, *refused_message(result["refused"])]

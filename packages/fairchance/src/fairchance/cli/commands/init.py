@@ -35,10 +35,9 @@ from fairchance.cli.options import (
     errors,
     printed_warnings,
     progress,
-    writing,
 )
 from fairchance.cli.output import is_interactive, print_json, print_lines
-from fairchance.errors import InputError, LearningWarning, LedgerError, visible
+from fairchance.errors import InputError, LearningWarning, LedgerError, visible, writing
 from fairchance.words import percent, shortened
 from fairchance.words.columns import left_out_words
 from fairchance.words.rounds import note_text
@@ -154,10 +153,9 @@ def _start(
     configuration = read_config(config)
     check_column_names(configuration.roles)
     name = configuration.name if name is None else name
-    if url is not None:
-        _check_new(url, name)
     place = None
-    if not check:
+    if not (check or url is None):
+        _check_new(url, name)
         place = refused_path(refused, source, "--json" if json else None)
         check_apart("refused rows", place, "the ledger", ledger_files(url))  # it may not be there
     history = read_history(source, configuration)
@@ -192,8 +190,11 @@ def _start(
             created = Program.create(url, classifier, X, y, **given, name=name, by=by, about=about)
             checkpoint = str(created.checkpoint())
     read = getattr(classifier, "past_reading_", None)
-    noted = [] if read is None else [read.note]
+    beside = configuration.roles.incumbent is not None
+    noted = [] if read is None else [read.note(beside=beside)]
     _report(name, classifier.bound_, checkpoint, history, configuration, place, warned, noted, json)
+    if history.open_roles:
+        raise typer.Exit(2)  # as without --check
 
 
 def _open_roles_message(history: PastApplications, config: Config) -> str:
@@ -332,6 +333,9 @@ def _report(
     lines = [
         f"Program {program!r} is recorded."
         if checkpoint is not None
+        else f"Nothing is recorded, and without --check nothing would be, since columns have no "
+        f"role. Once they have one, program {program!r} would be:"
+        if history.open_roles
         else f"Nothing is recorded. Without --check, program {program!r} would be:",
         *history.lines(),
         *refused_message(refused_counts(history.refused, place)),
@@ -366,6 +370,13 @@ def _notes(
     if history.open_roles:
         message = _open_roles_message(history, config)
         yield {"code": "open_roles", "message": f"{message[0].upper()}{message[1:]}"}
+    for name, area in history.telling.items():
+        message = (
+            f"{name!r} alone tells good outcomes from bad ones (area under the curve {area:.2f}). "
+            f"If it is known only after the decision, rankings and certificates from the history "
+            f"are worth nothing: name it in ignore."
+        )
+        yield {"code": "tells_outcome", "message": message}
     for word in dict.fromkeys(column.word for column in history.found if column.word):
         message = f"If {shortened(word)} means a missing value, name it in missing_values."
         yield {"code": "missing_value", "message": message}

@@ -25,7 +25,6 @@ from fairchance.cli.files.rows import (
     outcome_states,
     refuse_unknown_labels,
     roles_and_labels,
-    trimmed,
 )
 from fairchance.cli.files.tables import check_output, file_name, read_listed
 from fairchance.cli.input_checks import as_recorded
@@ -47,6 +46,7 @@ from fairchance.cli.options import (
     repeated_message,
 )
 from fairchance.cli.output import print_json, print_lines
+from fairchance.people.cells import trimmed
 from fairchance.words import counted, people
 from fairchance.words.batches import unlike_expected_words
 from fairchance.words.checks import mistakes_so_far

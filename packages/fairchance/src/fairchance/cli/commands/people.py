@@ -24,7 +24,7 @@ from fairchance.cli.files.refusals import (
     refused_message,
     refused_path,
 )
-from fairchance.cli.files.rows import check_there, roles_and_labels, trimmed
+from fairchance.cli.files.rows import check_there, roles_and_labels
 from fairchance.cli.files.tables import check_output, file_name, read_listed
 from fairchance.cli.input_checks import as_recorded
 from fairchance.cli.options import (
@@ -46,6 +46,7 @@ from fairchance.cli.options import (
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError, LedgerWarning
+from fairchance.people.cells import trimmed
 from fairchance.words import counted, people
 
 if TYPE_CHECKING:  # an extra, and slow to import
@@ -68,6 +69,13 @@ _REASON = typer.Option(help="The reason. It is never erased, so it must not name
 Reason = Annotated[str, _REASON]
 
 
+def _no_ledger(file: str | None) -> str | None:
+    """Return the file, unless it is the ledger, which commands that only read take there."""
+    if file is not None and "://" in file:
+        raise typer.BadParameter("the ledger is an option of this command; write --ledger URL.")
+    return file
+
+
 @dataclass(frozen=True)
 class Given:
     """The options that all commands on applicants take."""
@@ -77,6 +85,7 @@ class Given:
         str | None,
         typer.Argument(
             metavar="FILE",
+            callback=_no_ledger,
             help="Ids: .csv or .parquet, or - for csv on standard input; or use --id.",
         ),
     ] = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,18 +21,24 @@ from fairchance.words.rounds import assumed, sentence
 if TYPE_CHECKING:  # slow to import
     from fairchance.cli.files.histories import PastApplications
     from fairchance.ledger.config import Config, Labels
-    from fairchance.simulate.people import Table
-    from fairchance.simulate.plan import PlannedStart, UntilCertified
-    from fairchance.simulate.streams import Stream
+    from fairchance.simulate.plan import Plan, PlannedStart, UntilCertified
+    from fairchance.simulate.populations import PastPopulation
 
 _SHOWN = 5  # values of an outcome in a sentence
 _MOST_PAST = 5_000  # applicants of a simulated history, since larger ones take long
 _WAYS = {
     "pilot": "alone, with pilots",
+    "pilot-history": "alone, history as evidence",
     "incumbent": "beside today's policy",
     "history": "beside it, history as evidence",
-    "shadow": "shadow for 12 rounds",
+    "ramp": "beside it, ramp 0.05 for a year",
 }
+_BESIDE = ("incumbent", "history", "ramp")
+_REJECTED = {"": "", "alike": "like accepted", "bad": "all bad"}
+_NO_INCUMBENT = (
+    "Beside today's policy, each batch has its decisions in a column: name it as incumbent in "
+    "[columns]."
+)
 _FINAL_AT_ONCE = "Outcomes that may be corrected later need a maturity (--maturity)."
 
 
@@ -110,8 +117,10 @@ def plan(
 ) -> None:
     """Compare ways of starting, and estimate how long a certificate takes and what it costs.
 
-    The first two years are simulated for each way of starting, with a score cut as today's policy
-    that accepts as many as the history did; the way that earns most is recommended.
+    The first two years are simulated for each way of starting. With --history, today's policy
+    decides as in the file, and all is simulated twice, since no file tells how good the rejected
+    are: like accepted applicants with the same features, and all bad. The way whose worse case is
+    better is recommended.
 
     The history of a program may come with its configuration: --history past.csv --config
     program.toml.
@@ -130,73 +139,88 @@ def plan(
         if patience is None and most:
             patience = most + 1
         from fairchance.simulate.feedback import Between  # noqa: PLC0415
-        from fairchance.simulate.histories import SelectedOnOutcome  # noqa: PLC0415
-        from fairchance.simulate.plan import Plan, recommended, simulate_starts  # noqa: PLC0415
+        from fairchance.simulate.histories import ByPolicy, SelectedOnOutcome  # noqa: PLC0415
+        from fairchance.simulate.plan import (  # noqa: PLC0415
+            Plan,
+            as_recorded,
+            recommended,
+            simulate_starts,
+        )
         from fairchance.simulate.plan import plan as make_plan  # noqa: PLC0415
         from fairchance.simulate.populations import Binormal  # noqa: PLC0415
-        from fairchance.simulate.streams import (  # noqa: PLC0415 - slow to import
-            Drawn,
-            Resampled,
-            repeated_rows_remarks,
-        )
+        from fairchance.simulate.streams import Drawn  # noqa: PLC0415 - slow to import
 
-        console, about = Console(), None
-        if history is not None:
+        console, past, n_batch = Console(), None, people
+        if history is None:
+            populations: dict[str, Any] = {"": Binormal(good, auc, shares)}
+            rule = SelectedOnOutcome()
+            n_past, share_accepted = 10 * people, good * rule.good + (1 - good) * rule.bad
+        else:
             past = (
                 read_past(history, outcome, group, accepted, good_outcome, names(features))
                 if known is None
                 else _read_configured(history, known, group)
             )
-            table = taken_table(
-                past, history, outcome if known is None else known.roles.outcome, group
-            )
-            stream: Stream = Resampled(table, people, rounds)
-            n_past, share_accepted = past.accepted.size, float(past.accepted.mean())
-            n_drawn = people * (rounds + 1)
-            about = past.as_dict() | {"people_drawn": n_drawn}
-            for line in (
-                [] if json else [*_lines(past, config), *repeated_rows_remarks(len(table), n_drawn)]
-            ):
+            populations = past_populations(past, group)
+            n_past, share_accepted = min(past.accepted.size, _MOST_PAST), None
+            n_kept = len(next(iter(populations.values())).X)
+            n_batch = max(1, round(people * n_kept / past.accepted.size))
+            for line in [] if json else _lines(past, config, populations):
                 console.print(line, soft_wrap=True)
-        else:
-            stream = Drawn(Binormal(good, auc, shares), people, rounds)
-            rule = SelectedOnOutcome()
-            n_past, share_accepted = 10 * people, good * rule.good + (1 - good) * rule.bad
-        wanted = Plan(
-            stream,
-            set_by.alpha,
-            set_by.delta,
-            set_by.gain,
-            set_by.loss,
-            group_as_feature=history is None or bool(group),
-            repetitions=repetitions,
-            delay=Between(least, most),
-            maturity=maturity or 0,
-            patience=patience,
-        )
-        with counting_bar("until a certificate", json) as progress:
-            estimates = make_plan(wanted, jobs=jobs, progress=progress)
-        with counting_bar("ways of starting", json) as progress:
-            starts = simulate_starts(
-                wanted, min(n_past, _MOST_PAST), share_accepted, jobs=jobs, progress=progress
+        plans = {
+            rejected: Plan(
+                Drawn(population, n_batch, rounds, None if past is None else n_past),
+                set_by.alpha,
+                set_by.delta,
+                set_by.gain,
+                set_by.loss,
+                past=rule if past is None else ByPolicy(as_recorded),
+                group_as_feature=history is None or bool(group),
+                repetitions=repetitions,
+                delay=Between(least, most),
+                maturity=maturity or 0,
+                patience=patience,
             )
+            for rejected, population in populations.items()
+        }
+        make_starts = partial(simulate_starts, n_history=n_past, share=share_accepted)
+        estimates = _simulated(plans, make_plan, "until a certificate", jobs, json)
+        starts = _simulated(plans, make_starts, "ways of starting", jobs, json)
         best = recommended(starts)
         late = {
             "delay": {"least": least, "most": most},
             "maturity": maturity,
             "patience": patience,
         }
+        in_plan = sum(best[0].today) / (best[0].n_rounds * people)
+        earns = {} if past is None else {"file": set_by.worth(past), "plan": in_plan}
         if json:
-            more = {} if about is None else {"history": about}
+            more = {} if past is None else {"history": past.as_dict() | {"today_earns": earns}}
             ways = [asdict(start) | {"added": start.added} for start in starts]
-            found = {"recommended": best.way, "starts": ways, **late, **more}
+            found = {"recommended": best[0].way, "starts": ways, **late, **more}
             print_json({"certificate": [asdict(one) for one in estimates], **found})
             return
-        print_starts(console, starts, best, share_accepted)
+        print_starts(console, starts, best)
+        console.print(_about_today(earns, share_accepted), style="dim", soft_wrap=True)
+        if best[0].way in _BESIDE and known is not None and known.roles.incumbent is None:
+            console.print(_NO_INCUMBENT, soft_wrap=True)
         print_plan(console, estimates)
         lines = [_late_message(late), sentence(assumed(maturity or 0))]
         for line in [*lines, *([_FINAL_AT_ONCE] if maturity is None else [])]:
             console.print(line, soft_wrap=True)
+
+
+def _simulated(
+    plans: dict[str, Plan], simulate: Callable[..., list[Any]], what: str, jobs: int, quiet: bool
+) -> list[Any]:
+    """Simulate plans, and write into the results how each one takes the rejected."""
+    found = []
+    for rejected, wanted in plans.items():
+        shown = f"{what}, rejected {_REJECTED[rejected]}" if rejected else what
+        with counting_bar(shown, quiet) as progress:
+            results = simulate(wanted, jobs=jobs, progress=progress)
+        found += [replace(one, rejected=rejected) for one in results]
+    return found
 
 
 def _check_file(
@@ -217,7 +241,7 @@ def read_past(
     """Read a history as ``init`` does, but without a configuration and without ids."""
     from fairchance.cli.files.histories import past_applications  # noqa: PLC0415 - slow
     from fairchance.cli.files.rows import check_there  # noqa: PLC0415
-    from fairchance.cli.files.tables import Sent, read_sent  # noqa: PLC0415
+    from fairchance.cli.files.tables import SentTable, read_sent  # noqa: PLC0415
     from fairchance.extras import arrow  # noqa: PLC0415
     from fairchance.ledger.config import MISSING, Config, Roles  # noqa: PLC0415
 
@@ -247,7 +271,7 @@ def read_past(
         limits={},
         checks={},
     )
-    with_ids = Sent(sent.table.append_column(row, ids), sent.as_written)
+    with_ids = SentTable(sent.table.append_column(row, ids), sent.as_written)
     return _enough(past_applications(with_ids, config, path.name), path)
 
 
@@ -295,23 +319,31 @@ class _Settings:
     @staticmethod
     def of(config: Config | None, *options: Any) -> _Settings:
         """Take what options leave open from a configuration, if there is one."""
+        from fairchance.core.utility import Accuracy  # noqa: PLC0415 - slow to import
+
         found: dict[str, Any] = {"alpha": 0.15, "delta": 0.1, "gain": 200.0, "loss": 500.0}
         found |= {"maturity": None, "patience": None}
         if config is not None:
             classifier = config.classifier()
             found["alpha"] = classifier.bound_
-            for name in [*found][1:]:
-                for part in (classifier, classifier.utility):
-                    found[name] = getattr(part, name, found[name])
+            for name in ("delta", "maturity", "patience"):
+                found[name] = getattr(classifier, name, found[name])
+            utility = classifier.utility or Accuracy()
+            found |= {"gain": utility.gain_good, "loss": -utility.gain_bad}
         given = dict(zip(found, options, strict=True))
         return _Settings(**found | {name: one for name, one in given.items() if one is not None})
+
+    def worth(self, past: PastApplications) -> float:
+        """Return what a history earned per applicant."""
+        total = self.gain * int(past.good.sum()) - self.loss * past.n_bad
+        return total / past.accepted.size
 
 
 def _labels(table: Any, outcome: str, accepted: str, good: str) -> Labels:
     """Return which of the two outcomes of applicants who were not rejected is good."""
-    from fairchance.cli.files.rows import truth_values  # noqa: PLC0415 - slow
     from fairchance.extras import arrow  # noqa: PLC0415
     from fairchance.ledger.config import Labels  # noqa: PLC0415
+    from fairchance.people.cells import truth_values  # noqa: PLC0415 - slow
 
     column = table[outcome]
     if accepted:
@@ -336,17 +368,20 @@ def _labels(table: Any, outcome: str, accepted: str, good: str) -> Labels:
     return Labels((best,), (bad,))
 
 
-def taken_table(past: PastApplications, path: Path, outcome: str, group: str) -> Table:
-    """Return the applicants who took a loan, with features as numbers.
+def past_populations(past: PastApplications, group: str) -> dict[str, PastPopulation]:
+    """Return the applicants of a history who would take the loan, by what the rejected are like.
 
-    Text becomes columns of 0 and 1.
+    Text becomes columns of 0 and 1. The rejected are thinned to the take-up of the accepted.
     """
     import numpy as np  # noqa: PLC0415 - slow
 
     from fairchance.people.columns import TableColumns  # noqa: PLC0415
-    from fairchance.simulate.people import Table  # noqa: PLC0415
+    from fairchance.simulate.populations import PastPopulation  # noqa: PLC0415
 
-    rows = past.table.filter(past.taken)
+    take_up = past.taken.sum() / past.accepted.sum()
+    takes = np.random.default_rng(0).random(past.accepted.size) < take_up
+    kept = np.where(past.accepted, past.taken, takes)
+    rows = past.table.filter(kept)
     X = rows.select(list(past.columns.names or ()))
     columns = TableColumns.of(X)
     numbers, expansion = columns.codes(X), columns.expansion(allow_missing=False)
@@ -355,27 +390,36 @@ def taken_table(past: PastApplications, path: Path, outcome: str, group: str) ->
         owners = [titles[at] for at in expansion.owners]
         titles = [f"{name} {owners[:at].count(name)}" for at, name in enumerate(owners)]
         numbers = expansion.numbers(numbers)
-    return Table(
-        name=path.stem,
-        source=f"{rows.num_rows:,} rows of {path.name}, groups {group or '–'}, outcomes {outcome}.",
-        features=tuple(titles),
-        X=numbers.astype(np.float64, copy=False),
-        group=np.array(
-            rows[group].to_pylist() if group else ["everybody"] * rows.num_rows, np.str_
-        ),
-        outcome=past.good[past.taken].astype(np.int8),
+    everybody = (
+        numbers.astype(np.float64, copy=False),
+        np.array(rows[group].to_pylist() if group else ["everybody"] * rows.num_rows, np.str_),
+        tuple(titles),
+        past.accepted[kept],
+        past.good[past.taken],
     )
+    alike = PastPopulation(*everybody)
+    if past.accepted.all():
+        return {"": alike}
+    return {"alike": alike, "bad": PastPopulation(*everybody, rejected_are_bad=True)}
 
 
-def _lines(past: PastApplications, config: Path | None) -> list[str]:
+def _lines(
+    past: PastApplications, config: Path | None, populations: dict[str, PastPopulation]
+) -> list[str]:
     """Describe the rows and columns of a history that are used, and those that are not."""
     from fairchance.cli.files.histories import columns_message  # noqa: PLC0415 - slow
     from fairchance.cli.files.refusals import refused_counts, refused_message  # noqa: PLC0415
 
     lines = [*past.lines(), *refused_message(refused_counts(past.refused, None))]
     lines += columns_message(past.found, "with --features" if config is None else "in [columns]")
-    if not past.accepted.all():
-        lines.append("Planned as if all applicants were like the accepted ones.")
+    if past.not_taken.any():
+        lines.append("Applicants who would not take the loan are left out of the plan.")
+    if "alike" in populations:
+        lines.append(
+            f"No file tells how good the rejected are, so the plan is made twice: as if they were "
+            f"as good as accepted applicants with the same features "
+            f"({percent(populations['alike'].rejected_good)} of them good), and as if all were bad."
+        )
     return lines
 
 
@@ -418,70 +462,103 @@ def _late_message(late: dict[str, Any]) -> str:
     return f"Rounds until an outcome is known: {after}; counted as bad after: {late['patience']}."
 
 
+def _about_today(earns: dict[str, float], share_accepted: float | None) -> str:
+    """Say what today's policy is in the plan."""
+    if share_accepted is not None:
+        return (
+            f"Today's policy is imitated by a score cut that accepts {percent(share_accepted)}, "
+            f"the share of the history."
+        )
+    return (
+        f"Today's policy decides as in the file. It earned {amount(earns['file'])} per applicant "
+        f"there, and earns {amount(earns['plan'])} in the plan."
+    )
+
+
 def print_starts(
-    console: Console, starts: Sequence[PlannedStart], best: PlannedStart, accepted: float
+    console: Console, starts: Sequence[PlannedStart], best: Sequence[PlannedStart]
 ) -> None:
     """Print which way of starting is recommended, and what each one earns by year."""
     from fairchance.simulate.plan import YEAR  # noqa: PLC0415 - slow to import
 
-    over = f"in the first {best.n_rounds} rounds"
-    runs = f"({amount(best.least)} to {amount(best.most)} in simulated runs)"
-    console.print(
-        f"Recommended start: {_WAYS[best.way]}. It earns {amount(best.added)} more than today's "
-        f"policy {over} {runs}."
-        if best.added > 0
-        else f"No start earns more than today's policy {over}. The best one, {_WAYS[best.way]}, "
-        f"differs by {amount(best.added)} {runs}.",
-        soft_wrap=True,
-    )
-    years = [f"year {at}" for at in range(1, len(best.earned) + 1)]
-    rows = [["today's policy", *map(amount, best.today), "–", "–", "–"]]
+    console.print(_verdict(best), soft_wrap=True)
+    by_rejected = len(best) > 1
+    years = [f"year {at}" for at in range(1, len(best[0].earned) + 1)]
+    dash = ["–"] * by_rejected
+    rows = [["today's policy", *dash, *map(amount, best[0].today), "–", "–", "–"]]
     for start in starts:
         first = "–" if math.isnan(start.first) else f"{start.first:,.0f}"
         cells = [*map(amount, start.earned), amount(start.added)]
-        rows.append([_WAYS[start.way], *cells, f"{start.share_certified:.0%}", first])
-    titles = ("start", *years, "difference", "certified", "first in round")
+        named = [_WAYS[start.way], *[_REJECTED[start.rejected]] * by_rejected]
+        rows.append([*named, *cells, f"{start.share_certified:.0%}", first])
+    titles = ["start", *["rejected"] * by_rejected, *years]
+    titles += ["difference", "certified", "first in round"]
     print_table(console, f"Earned, by year of {YEAR} rounds; means", titles, rows)
-    console.print(
-        f"Today's policy is imitated by a score cut that accepts {percent(accepted)}, the share "
-        f"of the history.",
-        style="dim",
-        soft_wrap=True,
+
+
+def _verdict(best: Sequence[PlannedStart]) -> str:
+    """Say which way of starting is recommended, and what it earns beyond today's policy."""
+    way = _WAYS[best[0].way].replace("beside it", "beside today's policy")
+    over = f"in the first {best[0].n_rounds} rounds"
+    if len(best) == 1:
+        (one,) = best
+        runs = f"({amount(one.least)} to {amount(one.most)} in simulated runs)"
+        return (
+            f"Recommended start: {way}. It earns {amount(one.added)} more than today's policy "
+            f"{over} {runs}."
+            if one.added > 0
+            else f"No start earns more than today's policy {over}. The best one, {way}, differs "
+            f"by {amount(one.added)} {runs}."
+        )
+    alike, bad = (f"{amount(abs(one.added))} {'less' if one.added < 0 else 'more'}" for one in best)
+    added = [one.added for one in best]
+    lead = "Recommended start" if max(added) > 0 else "No start is recommended; least is at risk"
+    sure = "" if min(added) >= 0 else " No start earns more in both cases."
+    return (
+        f"{lead}: {way}. {over.capitalize()} it earns {alike} than today's policy if the rejected "
+        f"applicants are as good as accepted ones with the same features, and {bad} if all of them "
+        f"are bad.{sure}"
     )
 
 
 def print_plan(console: Console, estimates: list[UntilCertified]) -> None:
     """Print the estimates until a certificate."""
-    rows = []
+    rows, by_rejected = [], bool(estimates[0].rejected)
     for estimate in estimates:
         figures = (estimate.rounds, estimate.accepted, estimate.explored, estimate.lost_on_bad)
         cells = [
             f"{median:,.0f} ({low:,.0f}–{high:,.0f})" if math.isfinite(median) else "–"
             for low, median, high in figures
         ]
-        rows.append([estimate.whom, f"{estimate.share_certified:.0%}", *cells])
+        named = [estimate.whom, *[_REJECTED[estimate.rejected]] * by_rejected]
+        rows.append([*named, f"{estimate.share_certified:.0%}", *cells])
     title = "Alone, until the first certificate, median (5 % to 95 %)"
-    titles = ("for", "reached", "rounds", "accepted", "explored", "lost on bad")
+    titles = ["for", *["rejected"] * by_rejected, "reached"]
+    titles += ["rounds", "accepted", "explored", "lost on bad"]
     print_table(console, title, titles, rows)
     console.print("reached: share of simulated runs with a certificate.", style="dim")
-    _print_curve(console, estimates[0])
+    _print_curve(console, estimates)
 
 
-def _print_curve(console: Console, estimate: UntilCertified) -> None:
+def _print_curve(console: Console, estimates: list[UntilCertified]) -> None:
     """Print what the rule would earn at other bounds."""
-    if not estimate.curve:
-        return
+    by_rejected = bool(estimates[0].rejected)
     rows = [
         [
             f"{point.bound:.3g}",
+            *[_REJECTED[estimate.rejected]] * by_rejected,
             f"{point.share_certified:.0%}",
             f"{point.share:.1%}",
             amount(point.earned),
             share(point.estimated_fdr),
         ]
+        for estimate in estimates
         for point in estimate.curve
     ]
-    titles = ("bound", "certified", "best share", "earned per applicant", "estimated FDR")
+    if not rows:
+        return
+    titles = ["bound", *["rejected"] * by_rejected, "certified", "best share"]
+    titles += ["earned per applicant", "estimated FDR"]
     print_table(
         console,
         "Alone, at the end of the plan, by bound on mistakes; means",

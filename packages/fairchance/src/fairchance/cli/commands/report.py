@@ -19,6 +19,7 @@ from fairchance.cli.options import (
     Trusted,
     errors,
     ledger_url,
+    open_program,
     progress,
 )
 from fairchance.cli.output import print_json, print_lines
@@ -46,14 +47,13 @@ def report(
         check_apart("the report", out, "the ledger", kept)
         place = ledger_url(url, ledger)
         check_apart("the report", out, "the ledger", ledger_files(place))
-        from fairchance.cli.pages.program import write_program_report  # noqa: PLC0415
-        from fairchance.ledger import SqlLedger  # noqa: PLC0415 - an extra
-        from fairchance.ledger.summary import read_details, summarise  # noqa: PLC0415
+        opened = open_program(place, program, None, trusted)
+        from fairchance.ledger.summary import read_details  # noqa: PLC0415 - an extra
+        from fairchance.pages.program import write_program_report  # noqa: PLC0415
 
         with progress("writing the report", json):
-            record = SqlLedger(place)
-            summary = summarise(record, program, groups=groups, trusted=trusted or ())
-            write_program_report(summary, read_details(record, summary), out, late)
+            summary = opened.summary(groups=groups)
+            write_program_report(summary, read_details(opened.ledger, summary), out, late)
         if json:
             print_json({"written": [out], "checkpoint": str(summary.head)})
         else:

@@ -19,10 +19,9 @@ from fairchance.cli.options import (
     errors,
     open_program,
     progress,
-    writing,
 )
 from fairchance.cli.output import print_json, print_lines
-from fairchance.errors import InputError
+from fairchance.errors import InputError, writing
 from fairchance.words import counted
 from fairchance.words.rounds import open_round_words
 
@@ -93,7 +92,9 @@ def round(
         last = summary.rounds[-1]
         lines = [
             f"Round {last.round} is closed: {last.n_exploited + last.n_explored:,} of "
-            f"{counted(last.n_people, 'applicant')} accepted."
+            f"{counted(last.n_people, 'applicant')} accepted.",
+            # A repeated request closed its round before, and leaves the next one open.
+            *([] if found is None else lines),
         ]
     print_lines([*lines, *([] if policy is None else [f"Policy: {policy}"])])
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairchance.cli.options import (
+    LIGHT_CODES,
     Groups,
     Json,
     Late,
@@ -19,10 +20,13 @@ from fairchance.cli.options import (
     Trusted,
     errors,
     ledger_url,
+    open_program,
     progress,
 )
-from fairchance.cli.output import Console, print_json, print_table
+from fairchance.cli.output import Console, print_json, print_lines, print_table
+from fairchance.errors import InputError
 from fairchance.words import (
+    LIGHTS,
     amount,
     counted,
     date,
@@ -46,7 +50,9 @@ from fairchance.words.rounds import (
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.audit.rates import Rate
-    from fairchance.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary
+    from fairchance.ledger import SqlLedger
+    from fairchance.ledger.alerts import Receiver
+    from fairchance.ledger.summary import GroupSummary, RoundSummary, Summary
 
 __all__ = ["status"]
 
@@ -62,6 +68,21 @@ def status(
     rounds: Annotated[
         int, typer.Option(min=1, help="How many of the last rounds to print; JSON has all.")
     ] = 12,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on",
+            metavar="red|amber",
+            help="End with exit code 6 if the light is red; with amber, also with 7 if it is that.",
+        ),
+    ] = None,
+    notify: Annotated[
+        bool,
+        typer.Option(
+            "--notify",
+            help="Tell the receiver that [alerts] names which lights changed since the last alert.",
+        ),
+    ] = False,
     trusted: Trusted = None,
     json: Json = False,
 ) -> None:
@@ -70,118 +91,67 @@ def status(
     A light is red if chance cannot explain that a bound is broken, amber if an estimate is on the
     wrong side of its bound or if something else needs attention, and green otherwise. All intervals
     hold at all times, so the command may be given as often as you like. The exit code is 0 for
-    every light; JSON has all checks.
+    every light unless --fail-on is given; JSON has all checks. With --notify, the receiver is told
+    once of each change of a light, so give the command often and with the same --late.
 
     Example: fairchance status sqlite:///lender.db --late 180
     """
     with errors(json):
-        from fairchance.ledger import SqlLedger  # noqa: PLC0415 - an extra
-        from fairchance.ledger.summary import summarise  # noqa: PLC0415
+        if fail_on not in (None, *LIGHTS[:-1]):
+            raise InputError(f"{{option}} must be red or amber, got {fail_on!r}.", option="fail_on")
+        if notify and not groups:
+            raise InputError("{option} needs groups, which have lights too.", option="notify")
+        opened = open_program(ledger_url(place, ledger), program, None, trusted)
+        from fairchance.ledger.health import check_health, worst_light  # noqa: PLC0415 - an extra
+        from fairchance.ledger.status_data import status_data  # noqa: PLC0415
 
         with progress("counting", json):
-            kept = SqlLedger(ledger_url(place, ledger))
-            summary = summarise(kept, program, groups=groups, trusted=trusted or ())
-        if json:
-            print_json(as_data(summary, late))
-        else:
+            summary = opened.summary(groups=groups)
+        receiver = _receiver(summary) if notify else None
+        if not json:  # before the receiver is told, who may not answer
             print_status(Console(), summary, late, rounds)
+        told = {} if receiver is None else {"alert": _alert(opened.ledger, summary, receiver, late)}
+        if json:
+            print_json(status_data(summary, late) | told)
+        else:
+            print_lines([_alert_words(alert) for alert in told.values()])
+        light = worst_light(check_health(summary, late))
+        if fail_on is not None and LIGHTS.index(light) <= LIGHTS.index(fail_on):
+            raise typer.Exit(LIGHT_CODES[light])
 
 
-def as_data(summary: Summary, late: float) -> dict[str, Any]:
-    """Return a summary as plain data for JSON; sentences are under the key ``message``."""
-    from fairchance.ledger.health import check_health, worst_light  # noqa: PLC0415 - an extra
+def _receiver(summary: Summary) -> Receiver:
+    """Return the receiver of alerts."""
+    from fairchance.ledger.alerts import Receiver  # noqa: PLC0415 - an extra
 
-    checks = check_health(summary, late)
-    return {
-        "program": summary.program,
-        "classifier": summary.classifier,
-        "at": summary.at,
-        "checkpoint": str(summary.head),
-        "alpha": summary.promise.alpha,
-        "delta": summary.promise.delta,
-        "shock": summary.promise.shock,
-        "ramp": summary.control.ramp,
-        "paused": summary.control.paused,
-        "light": worst_light(checks),
-        "message": verdict(checks),
-        "checks": [asdict(check) | {"message": check_text(check)} for check in checks],
-        "people": {
-            "history": summary.n_history,
-            "decided": summary.total("n_people"),
-            "accepted": summary.total("n_accepted"),
-            "exploited": summary.total("n_exploited"),
-            "explored": summary.total("n_explored"),
-            "explored_at_most": summary.budget,
-            "barred": summary.total("n_barred"),
-            "overridden": summary.total("n_overridden"),
-            "accepted_and_overridden": summary.total("n_set_apart"),
-            "accepted_by_hand": summary.total("n_by_hand"),
-            "erased": summary.n_erased,
-            "held": summary.n_held,
-            "expired": summary.n_expired,
-        },
-        "outcomes": {
-            "all": _outcomes(summary.outcomes),
-            "exploited": _outcomes(summary.exploited),
-            "explored": _outcomes(summary.explored),
-            "by_override": _outcomes(summary.overridden),
-        },
-        "worth": summary.worth(summary.outcomes),
-        "currency": summary.currency,
-        "money": _money(summary),
-        "waiting": asdict(summary.waiting()),
-        "late": {"after_days": late, **asdict(summary.waiting(late))},
-        "certified_rounds": [row.round for row in summary.rounds if row.stands],
-        "withdrawn_rounds": [row.round for row in summary.rounds if row.withdrawn],
-        "open_round": None if summary.open_round is None else asdict(summary.open_round),
-        "enters_next": _enters_next(summary),
-        "rounds": [_round(row) for row in summary.rounds],
-        "groups": [_group(group) for group in summary.groups],
-        "changes": [asdict(change) for change in summary.changes],
-    }
+    receiver = Receiver.of(summary.about)
+    if receiver is None:
+        raise InputError(
+            "the program has no [alerts] url; set FAIRCHANCE_ALERTS_URL, or leave out {option}.",
+            option="notify",
+        )
+    return receiver
 
 
-def _money(summary: Summary) -> dict[str, Any] | None:
-    """Return what was earned against today's policy, with a sentence."""
-    money = summary.money
-    if money is None:
-        return None
-    return asdict(money) | {"message": money_verdict(money, summary.currency)}
+def _alert(
+    ledger: SqlLedger, summary: Summary, receiver: Receiver, late: float
+) -> dict[str, Any] | None:
+    """Tell the receiver of alerts what changed; return it, None if nothing did."""
+    from fairchance.ledger.alerts import notify  # noqa: PLC0415 - an extra
+
+    alert = notify(ledger, summary, receiver, late=late)
+    return None if alert is None else asdict(alert)
 
 
-def _enters_next(summary: Summary) -> list[dict[str, Any]]:
-    """Return for each certificate the round that enters its tests next, and what it waits for."""
-    records = summary.rounds[-1].certificates if summary.rounds else ()
-    found = [summary.next_tested(record.group) for record in records]
-    return [asdict(next_in) for next_in in found if next_in is not None]
-
-
-def _outcomes(outcomes: Outcomes, rate: Rate | None = None) -> dict[str, Any]:
-    rate = rate or outcomes.mistakes()
-    more = {"fdr": rate.value, "interval": (rate.low, rate.high), "range": outcomes.range}
-    return asdict(outcomes) | {"taken": outcomes.taken} | more
-
-
-def _round(row: RoundSummary) -> dict[str, Any]:
-    return asdict(row) | {
-        "n_incumbent": row.n_incumbent,
-        "n_barred": row.n_barred,
-        "n_accepted": row.n_accepted,
-        "n_set_apart": row.n_set_apart,
-        "n_by_hand": row.n_by_hand,
-        "alpha_exploit": row.alpha_exploit,
-        "thresholds": row.thresholds,
-        "outcomes": _outcomes(row.outcomes),
-        "overridden": _outcomes(row.overridden),
-    }
-
-
-def _group(group: GroupSummary) -> dict[str, Any]:
-    more: dict[str, Any] = {"n_set_apart": group.n_set_apart, "erased": group.group is None}
-    if group.group is not None:
-        more |= {"outcomes": _outcomes(group.outcomes, group.mistakes)}
-        more |= {"acceptance": asdict(group.acceptance)}
-    return asdict(group) | more
+def _alert_words(alert: dict[str, Any] | None) -> str:
+    """Say what a receiver was told."""
+    if alert is None:
+        return "No light has changed since the last alert."
+    changes = [
+        f"{' '.join(filter(None, (one['question'], one['group'])))} {one['light']}"
+        for one in alert["changes"]
+    ]
+    return f"Alert sent: {', '.join(changes)}."
 
 
 def print_status(console: Console, summary: Summary, late: float, most: int) -> None:
@@ -201,8 +171,8 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
             _print(console, line, style=_STYLES[check.light])
     if summary.open_round is not None:
         _print(console, open_round_words(summary.open_round))
-    if summary.control.ramp < 1:
-        _print(console, sentence(ramp_words(summary.control.ramp)))
+    if summary.control.in_force < 1:
+        _print(console, sentence(ramp_words(summary.control.in_force)))
     if not summary.rounds:
         return
     _print_money(console, summary, most)
@@ -259,7 +229,7 @@ def _print_outcomes(console: Console, summary: Summary) -> None:
     rows = []
     for name, outcomes in (
         ("all", summary.outcomes),
-        (surely(summary), summary.exploited),
+        (surely(summary.records), summary.exploited),
         ("explored", summary.explored),
         ("overrides", summary.overridden),
     ):
@@ -306,7 +276,7 @@ def _print_groups(console: Console, attribute: str, groups: Sequence[GroupSummar
         ]
         for group in groups
     ]
-    print_table(console, f"Groups by {attribute}", titles, rows)
+    print_table(console, f"By {attribute}", titles, rows)
 
 
 def _totals(summary: Summary) -> str:

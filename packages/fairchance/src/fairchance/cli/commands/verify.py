@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["as_data", "in_words", "verify"]
 
-_NO_CHECKPOINT = "No checkpoint: not everything fits."
+_NO_CHECKPOINT = "No new checkpoint is given, since not everything fits."
 _CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # the beginning of a checkpoint; file names differ
 
 

@@ -21,10 +21,10 @@ from typing import Any
 from fairchance.core.sizes import MOST_HEADER
 from fairchance.errors import InputError
 from fairchance.extras import arrow
+from fairchance.people.plain import NUMBER
 
-__all__ = ["NUMBER", "csv_bytes", "first_line", "marked", "read_csv", "with_commas"]
+__all__ = ["csv_bytes", "first_line", "marked", "read_csv", "with_commas"]
 
-NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
 _SIGNS = "[=+\\-@\t\r\uff0b\uff0d\uff1d\uff20]"
 _RISKY = rf"(^|[;\r\n])('*{_SIGNS})"  # where an apostrophe is put in between
 _MARKED = rf"(^|[;\r\n])'('*{_SIGNS})"

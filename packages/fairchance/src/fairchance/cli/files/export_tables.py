@@ -14,7 +14,7 @@ from fairchance.errors import LedgerError
 from fairchance.ledger.base import STATES, Entry, ListedRows
 from fairchance.ledger.decision_log import flips_coins
 from fairchance.ledger.encoding import Shape
-from fairchance.ledger.sql import Reader
+from fairchance.ledger.sql import LedgerReader
 from fairchance.people.reasons import decode, in_words, letters
 
 _ROWS = 20_000  # people read at a time
@@ -48,7 +48,7 @@ EXPORTED = tuple(_DECISION_KINDS)
 
 
 def decision_tables(
-    reader: Reader, *, features: bool = False, groups: bool = False
+    reader: LedgerReader, *, features: bool = False, groups: bool = False
 ) -> Iterator[pa.Table]:
     """Yield tables of decisions with the same columns, in the order of rounds.
 
@@ -74,11 +74,14 @@ def decision_tables(
             for kind in _OUTCOME_ENTRIES
             for entry in reader.entries(kind=kind)
         },
+        {entry.number: entry.at for entry in reader.entries(kind="round")},
         {entry.number: entry for entry in reader.entries(kind="override")},
         settings.says.get("about", {}).get("reasons", {}),
     )
     yield view.empty()
-    for entry in reader.entries(kind="batch"):
+    for entry in reader.entries():
+        if entry.kind not in ("batch", "import"):  # of decisions that came after their round
+            continue
         rows = entry.says["rows"]
         first, end = rows["first"], rows["end"]
         for start in range(first, end, _ROWS):
@@ -100,6 +103,7 @@ class _View:
     features: list[str] | None
     groups: list[str] | None
     observed_at: dict[int, str]
+    opened_at: dict[int, str]
     overrides: dict[int, Entry]
     sentences: dict[str, dict[str, str]]
 
@@ -130,7 +134,7 @@ class _View:
             gone,
             [decided.round] * n,
             [entry.key] * n,
-            [entry.at] * n,
+            [self.opened_at.get(says.get("opened", 0), entry.at)] * n,
             np.where(decided.exploit, "exploit", "explore"),
             decided.accepted,
             *(
@@ -231,7 +235,7 @@ def _where(values: Any, known: Any) -> pa.Array:
     return pa.array(values, mask=~known)
 
 
-def _feature_names(reader: Reader, shape: Shape) -> list[str]:
+def _feature_names(reader: LedgerReader, shape: Shape) -> list[str]:
     """Return the names of the features; the columns of an array are called x0, x1 and so on."""
     columns = shape.columns
     if columns.names is not None:
@@ -246,7 +250,7 @@ def _feature_names(reader: Reader, shape: Shape) -> list[str]:
     return []  # all applicants are erased
 
 
-def _group_names(reader: Reader, shape: Shape) -> list[str]:
+def _group_names(reader: LedgerReader, shape: Shape) -> list[str]:
     if shape.group_names is not None:
         return list(shape.group_names)
     end = reader.people_end()
@@ -269,7 +273,7 @@ _OUTCOME_KINDS = {
 }
 
 
-def outcome_tables(reader: Reader) -> Iterator[pa.Table]:
+def outcome_tables(reader: LedgerReader) -> Iterator[pa.Table]:
     """Yield tables of outcomes in the order in which they were recorded, without the history.
 
     A correction has the outcome that it replaced in ``before``, which is empty otherwise. The first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,28 +13,37 @@ from fairchance.cli.files.kinds import FoundColumn, find_columns, is_measure, wi
 from fairchance.cli.files.refusals import Refusals, commonest, refused_counts
 from fairchance.cli.files.rows import (
     check_there,
-    decision_words,
     outcome_states,
     refuse_unknown_labels,
     refuse_without_person,
     split_rows,
     text_columns,
-    truth_values,
 )
-from fairchance.cli.files.tables import Sent, file_name, read_sent
+from fairchance.cli.files.tables import SentTable, file_name, read_sent
 from fairchance.cli.input_checks import refuse_ambiguous_ids
 from fairchance.errors import InputError
 from fairchance.extras import arrow
+from fairchance.people.cells import decision_words, truth_values
 from fairchance.words import counted, people
 from fairchance.words.columns import left_out_words
 
 if TYPE_CHECKING:
     from fairchance.ledger.config import Config
-    from fairchance.ledger.encoding import FeatureColumns
+    from fairchance.people.features import FeatureColumns
 
 __all__ = ["PastApplications", "columns_message", "past_applications", "read_history"]
 
 _ENOUGH_ROWS = 30  # so that columns do not agree by chance
+_TELLING = 0.99  # area under the curve; what is known at an application hardly ever says so much
+_FEW_TEXTS = 50  # values of a column of text: more could say the outcome by chance
+# Rows that a history must not lose if it is evidence, and what to do about them.
+_UNTOLD = {
+    "pending": "accepted without an outcome; cut the file by the date of the application, rejected "
+    "applicants too, so that all outcomes are known, and mark lost ones as withdrawn, which "
+    "counts as bad",
+    "not_a_label": "an outcome that is no word of [outcomes]; name it there",
+    "twice": "an id that the file has several times; give each application one row",
+}
 
 
 @dataclass(frozen=True)
@@ -76,9 +86,8 @@ class PastApplications:
 
     @property
     def n_open(self) -> int:
-        """Number of accepted applicants who are refused because their outcome is not known."""
-        codes = {"pending", "not_a_label"}
-        return sum(any(one.code in codes for one in row.mistakes) for row in self.refused)
+        """Number of accepted applicants who are refused because they have no outcome yet."""
+        return sum(any(one.code == "pending" for one in row.mistakes) for row in self.refused)
 
     @property
     def taken(self) -> NDArray[np.bool_]:
@@ -89,6 +98,30 @@ class PastApplications:
     def n_bad(self) -> int:
         """Number of bad outcomes."""
         return int((self.taken & ~self.good).sum())
+
+    @property
+    def telling(self) -> dict[str, float]:
+        """The features that alone tell good outcomes from bad ones, as if they came after them.
+
+        With the chance that a good applicant is on the right side of a bad one.
+        """
+        taken, found = self.taken, {}
+        bad = ~self.good[taken]
+        if min(bad.sum(), (~bad).sum()) < _ENOUGH_ROWS:
+            return {}
+        for name in self.columns.names or ():
+            column = self.table[name].filter(arrow().array(taken))
+            texts = name in self.columns.texts
+            values = column.fill_null("") if texts else column.to_numpy()
+            n_bad, n_good = _counts(np.asarray(values), bad)
+            if texts:  # the order that fits best
+                order = np.argsort(n_bad / (n_bad + n_good), kind="stable")
+                n_bad, n_good = n_bad[order], n_good[order]
+            before = np.cumsum(n_good) - n_good / 2
+            area = float(n_bad @ before / (n_bad.sum() * n_good.sum()))
+            if (not texts or n_bad.size <= _FEW_TEXTS) and max(area, 1 - area) >= _TELLING:
+                found[name] = max(area, 1 - area)
+        return found
 
     def lines(self) -> list[str]:
         """Describe the applicants, and outcomes that are not read."""
@@ -139,6 +172,14 @@ class PastApplications:
         }
 
 
+def _counts(values: NDArray[Any], bad: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return how many of each value are bad, and how many good."""
+    at = np.unique(values, return_inverse=True)[1]
+    n = np.bincount(at)
+    n_bad = np.bincount(at, bad, n.size)
+    return n_bad, n - n_bad
+
+
 def _n_missing(column: Any) -> int:
     return int(arrow("compute").sum(column.is_null(nan_is_null=True)).as_py() or 0)
 
@@ -149,7 +190,7 @@ def read_history(source: str, config: Config) -> PastApplications:
     return past_applications(sent, config, file_name(source))
 
 
-def past_applications(sent: Sent, config: Config, shown: str) -> PastApplications:
+def past_applications(sent: SentTable, config: Config, shown: str) -> PastApplications:
     """Return the usable rows of a table; ``shown`` is its name in messages."""
     roles = config.roles
     table = with_codes_as_text(sent.table, sent.as_written)
@@ -187,6 +228,8 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     states, accepted, unread = _past(refused, config)
     _refuse_single_members(refused, ready, np.flatnonzero(before), roles.groups)
     usable = refused.usable
+    if _testifies(config):
+        _check_testimony(refused, shown)
     if not usable.any():
         raise InputError(
             f"no row of {shown} can be used, {commonest(refused)}; correct the file or the "
@@ -206,6 +249,22 @@ def past_applications(sent: Sent, config: Config, shown: str) -> PastApplication
     if not roles.features:
         _check_features_are_not_answers(history, shown)
     return history
+
+
+def _testifies(config: Config) -> bool:
+    """Return whether the history is evidence, which makes a certificate depend on each row."""
+    return bool(config.settings.get("evidence") == "history")
+
+
+def _check_testimony(refused: Refusals, shown: str) -> None:
+    """Raise if rows are refused for a reason that may have to do with their outcome."""
+    found = Counter(one.code for row in refused for one in row.mistakes if one.code in _UNTOLD)
+    if found:
+        some = "; ".join(f"{counted(n, 'row')}: {_UNTOLD[code]}" for code, n in found.items())
+        raise InputError(
+            f"{shown} cannot be evidence, since certificates would be false if rows were left out "
+            f"because of their outcomes. {some}. Or remove evidence = 'history'."
+        )
 
 
 def _check_groups(table: Any, names: tuple[str, ...], shown: str) -> None:
@@ -283,6 +342,8 @@ def _past(
     """
     roles, table = config.roles, refused.table
     states = outcome_states(table[roles.outcome], config.labels)
+    if _testifies(config):
+        states = np.where(states == "withdrawn", "bad", states)
     if roles.accepted is None:
         _refuse_outcomes(states, refused, config)
         accepted = np.isin(states, ("good", "bad", "not_taken"))

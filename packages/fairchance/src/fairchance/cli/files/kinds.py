@@ -11,26 +11,29 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fairchance.cli.files.csv_files import NUMBER
 from fairchance.errors import InputError
 from fairchance.extras import arrow
+from fairchance.people.cells import (
+    DATE,
+    FORMATTED,
+    as_dates,
+    as_numbers,
+    missing_words,
+    without_missing,
+)
+from fairchance.people.plain import NUMBER
 from fairchance.words import percent, shortened
 from fairchance.words.columns import left_out_words
 
 if TYPE_CHECKING:
-    from fairchance.ledger.encoding import FeatureColumns
+    from fairchance.people.features import FeatureColumns
 
-__all__ = ["FORMATTED", "FoundColumn", "as_dates", "as_numbers", "find_columns"]
-__all__ += ["is_measure", "with_codes_as_text", "without_missing"]
+__all__ = ["FoundColumn", "find_columns", "is_measure", "with_codes_as_text"]
 
-FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
-_DATE = r"^\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?\s*$"
 # Dates that are not read, as 31/08/2031, 8-31-31, 31.8.2031, 2031/08/31 or 31-Aug-2031.
 _OTHER_DATE = (
     r"^\s*(\d{1,2}([./-])\d{1,2}[./-](\d{4}|\d\d)|\d{4}[./]\d{1,2}[./]\d{1,2}"
@@ -117,7 +120,7 @@ def find_columns(
     source
         Name of the table in messages.
     """
-    from fairchance.ledger.encoding import FeatureColumns  # noqa: PLC0415 - an extra
+    from fairchance.people.features import FeatureColumns  # noqa: PLC0415 - slow to import
 
     found = []
     for name in features:
@@ -193,7 +196,7 @@ def _are_written_dates(distinct: Any, kind: str) -> bool:
             distinct = compute.round(distinct).cast(pa.int64(), safe=False)
         words, pattern = distinct.cast(pa.string()), _DAY_NUMBER
     elif kind == "text" and pa.types.is_string(distinct.type):
-        words, pattern = without_missing(distinct, _markers()).drop_null(), _OTHER_DATE
+        words, pattern = without_missing(distinct, missing_words()).drop_null(), _OTHER_DATE
     else:
         return False
     return len(words) > 0 and compute.all(compute.match_substring_regex(words, pattern)).as_py()
@@ -213,18 +216,18 @@ def is_measure(column: Any) -> bool:
     distinct = column.drop_null().unique()
     if not pa.types.is_string(distinct.type):
         return len(distinct) > _MOST_GROUPS
-    found = compute.match_substring_regex(distinct, f"{NUMBER}|{_DATE}|{_OTHER_DATE}")
+    found = compute.match_substring_regex(distinct, f"{NUMBER}|{DATE}|{_OTHER_DATE}")
     return (compute.sum(found).as_py() or 0) > _MOST_GROUPS
 
 
 def _kind_of_text(column: Any, name: str, source: str) -> str:
     compute = arrow("compute")
-    words = without_missing(column, _markers()).drop_null()
+    words = without_missing(column, missing_words()).drop_null()
     if not len(words):
         return "text"
     if compute.any(compute.match_substring_regex(words, _CODE)).as_py():
         return "text"
-    for kind, pattern in (("true/false", _TRUTH), ("date", _DATE)):
+    for kind, pattern in (("true/false", _TRUTH), ("date", DATE)):
         if compute.all(compute.match_substring_regex(words, pattern)).as_py():
             return kind
     plain = compute.match_substring_regex(words, NUMBER)
@@ -273,7 +276,7 @@ def _word_for_missing(column: Any, kind: str) -> str:
         return ""
     words = Counter(column.to_pylist())
     if kind == "text":
-        return next((word for word in ("?", *_markers()) if word in words), "")
+        return next((word for word in ("?", *missing_words()) if word in words), "")
     strange = column.take(arrow().array(as_numbers(column)[1])).unique().to_pylist()
     often = [word for word in strange if kind == "number" and words[word] > 1]
     return max(often, key=lambda word: words[word], default="")
@@ -300,94 +303,6 @@ def _why_left_out(column: Any, name: str, kind: str) -> str:
     return ""
 
 
-def without_missing(column: Any, words: Collection[str]) -> Any:
-    """Return a column in which some values are missing: text without white space, or numbers.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> without_missing(pa.chunked_array([["a", " ? "]]), ["?"]).to_pylist()
-    ['a', None]
-    >>> without_missing(pa.chunked_array([[20, -999]]), ["?", "-999"]).to_pylist()
-    [20, None]
-    """
-    pa, compute = arrow(), arrow("compute")
-    if not words:
-        return column
-    if pa.types.is_string(column.type):
-        gone = compute.is_in(compute.utf8_trim_whitespace(column), pa.array(list(words)))
-    elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        numbers = [float(word) for word in words if re.match(NUMBER, word)]
-        gone = compute.is_in(column.cast(pa.float64(), safe=False), pa.array(numbers, pa.float64()))
-    else:
-        return column
-    return compute.if_else(gone, pa.scalar(None, column.type), column)
-
-
-def _markers() -> list[str]:
-    """Return the words for a missing value in columns of numbers in csv files: NA, null, …."""
-    words: list[str] = arrow("csv").ConvertOptions().null_values
-    return words
-
-
-def as_numbers(column: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return a column as numbers, NaN if missing, and the rows that hold something else."""
-    pa, compute = arrow(), arrow("compute")
-    kind, strange = column.type, np.empty(0, np.int64)
-    if pa.types.is_string(kind):
-        words = compute.utf8_trim_whitespace(without_missing(column, _markers()))
-        lower = compute.utf8_lower(words)
-        for word, number in (("true", "1"), ("false", "0")):
-            words = compute.if_else(compute.equal(lower, word), number, words)
-        plain = compute.fill_null(compute.match_substring_regex(words, NUMBER), True)
-        strange = _rows(compute.invert(plain))
-        known = compute.if_else(plain, words, pa.scalar(None, pa.string()))
-        column = compute.utf8_ltrim(known, "+").cast(pa.float64())
-    elif pa.types.is_boolean(kind):
-        column = column.cast(pa.int8()).cast(pa.float64())
-    elif pa.types.is_floating(kind) or pa.types.is_integer(kind):
-        column = column.cast(pa.float64(), safe=False)
-    else:
-        strange = _rows(column.is_valid())
-        column = pa.chunked_array([pa.nulls(len(column), pa.float64())])
-    values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
-    return values, strange
-
-
-def as_dates(column: Any) -> tuple[Any, NDArray[np.int64]]:
-    """Return a column as dates, and the rows that hold something else.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> dates, strange = as_dates(pa.chunked_array([["1970-01-02", "soon", "1970-02-30", None]]))
-    >>> dates.cast(pa.date32()).to_pylist(), strange.tolist()
-    ([datetime.date(1970, 1, 2), None, None, None], [1, 2])
-    """
-    pa = arrow()
-    kind, missing = column.type, np.empty(0, np.int64)
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return column, missing
-    empty = pa.chunked_array([pa.nulls(len(column), pa.timestamp("ms"))])
-    if not pa.types.is_string(kind):
-        return empty, _rows(column.is_valid())
-    coded = without_missing(column, _markers()).combine_chunks().dictionary_encode()
-    dates = [_date(text) for text in coded.dictionary.to_pylist()]
-    read = pa.array(dates, pa.timestamp("ms")).take(coded.indices)
-    strange = arrow("compute").and_(coded.is_valid(), read.is_null())
-    return pa.chunked_array([read]), _rows(strange)
-
-
-def _date(text: str) -> datetime | None:
-    if not re.match(_DATE, text):
-        return None
-    try:
-        read = datetime.fromisoformat(text.strip())
-    except ValueError:  # the 30th of February
-        return None
-    return read if read.tzinfo is None else read.astimezone(UTC).replace(tzinfo=None)
-
-
 def with_codes_as_text(table: Any, as_written: Callable[[], Any]) -> Any:
     """Return a table in which whole numbers with leading zeros, such as postcodes, are text.
 
@@ -408,7 +323,3 @@ def with_codes_as_text(table: Any, as_written: Callable[[], Any]) -> Any:
         if compute.any(compute.match_substring_regex(column, _CODE)).as_py():
             table = table.set_column(table.column_names.index(name), name, column)
     return table
-
-
-def _rows(mask: Any) -> NDArray[np.int64]:
-    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))

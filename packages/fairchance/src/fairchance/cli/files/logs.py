@@ -11,11 +11,13 @@ import numpy as np
 
 from fairchance.audit import DecisionLog
 from fairchance.cli.files.csv_files import first_line
-from fairchance.cli.files.rows import TRUTH_VALUES, check_there, truth_values
-from fairchance.cli.files.tables import as_text, file_name, read_table
+from fairchance.cli.files.rows import check_there
+from fairchance.cli.files.tables import file_name, read_table
 from fairchance.errors import InputError
 from fairchance.extras import arrow
 from fairchance.methods.storage import load_estimator
+from fairchance.people.cells import TRUTH_VALUES, truth_values
+from fairchance.people.plain import as_text
 from fairchance.words import shortened
 
 __all__ = ["LogColumns", "read_log", "read_model"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, count, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,10 +24,12 @@ __all__ = [
     "Refusals",
     "check_share",
     "commonest",
+    "merged_causes",
     "refused_counts",
     "refused_message",
     "refused_path",
     "too_many_message",
+    "write_pieces",
 ]
 
 _SHOWN_CAUSES = 5  # in a summary; the file has all
@@ -42,6 +44,11 @@ _SENTENCES = {
     "not_whole": "{column} must be a whole number of 64 bits, as in the history, got {value}",
     "decided_in_round": "the id was decided on in round {value}; a new application needs a new id",
     "decided_in_history": "the id is in the history; a new application needs a new id",
+    "other_content": "the id was decided on with other values; a new application needs a new id",
+    # Decisions that were made elsewhere
+    "other_round": "the program has no policy of round {value}",
+    "other_policy": "the decision is by the policy {value}, and that of the round is {allowed}",
+    "does_not_follow": "the decision does not follow from the policy of the round, which {value}",
     "maybe_erased": "the applicant may be an erased one of a batch in this file; send new "
     "applicants in a file of their own",
     # Features and groups
@@ -52,6 +59,8 @@ _SENTENCES = {
     "not_a_number": "{column} must be a number, got {value}",
     "formatted": "{column} must be a number without separators or units, got {value}",
     "infinite": "{column} is infinite",
+    "lost_zeros": "{column} is {value}, a code that the history has with zeros in front; write the "
+    "column as text",
     "not_a_date": "{column} must be a date such as 2031-01-31, got {value}",
     "no_group": "{column} is empty, and every applicant needs a group unless group_mode of a "
     "program is 'blind' or 'audit'",
@@ -76,7 +85,8 @@ _SENTENCES = {
     "other_outcome": "the record has another outcome, and corrections are not allowed",
 }
 _OF_WORDS = {"not_a_label", "not_a_decision"}  # codes of words that a configuration may define
-_NUMBERS = {"twice", "decided_in_round", "too_long"}  # codes with a number as their value
+# Codes with a number or a word of ours as their value.
+_NUMBERS = {"twice", "decided_in_round", "other_round", "does_not_follow", "too_long"}
 
 
 class Mistake(NamedTuple):
@@ -178,6 +188,7 @@ class Refusals:
         self.table = table
         self._as_written, self._text = as_written, set(text)
         self._ids = ids
+        self.n_before = 0  # rows of the file before these
         self._mistakes: dict[int, list[Mistake]] = {}
 
     def __len__(self) -> int:
@@ -185,7 +196,7 @@ class Refusals:
 
     def __iter__(self) -> Iterator[Refusal]:
         for row in sorted(self._mistakes):
-            yield Refusal(row + 1, self._ids[row], tuple(self._mistakes[row]))
+            yield Refusal(self.n_before + row + 1, self._ids[row], tuple(self._mistakes[row]))
 
     def add(
         self,
@@ -219,10 +230,7 @@ class Refusals:
         """
         found: dict[tuple[Mistake, ...], list[tuple[Mistake, ...]]] = defaultdict(list)
         for refusal in self:
-            key = tuple(
-                one if one.code in _OF_WORDS else one._replace(value="") for one in refusal.mistakes
-            )
-            found[key].append(refusal.mistakes)
+            found[_kinds(refusal.mistakes)].append(refusal.mistakes)
         causes = [Cause(_common(all_of), len(all_of)) for all_of in found.values()]
         return sorted(causes, key=lambda cause: -cause.n)
 
@@ -273,10 +281,18 @@ def _words(mistakes: Iterable[Mistake]) -> str:
     return "; ".join(one.words for one in mistakes)
 
 
+def _kinds(mistakes: tuple[Mistake, ...]) -> tuple[Mistake, ...]:
+    """Return what the mistakes of rows with the same cause have in common."""
+    return tuple(
+        one._replace(value=one.value if one.code in _OF_WORDS else "", others=False)
+        for one in mistakes
+    )
+
+
 def _common(rows: list[tuple[Mistake, ...]]) -> tuple[Mistake, ...]:
     """Return the mistakes of the first row, marked if other rows have other values."""
     return tuple(
-        first._replace(others=any(row[at].value != first.value for row in rows))
+        first._replace(others=any(row[at].others or row[at].value != first.value for row in rows))
         for at, first in enumerate(rows[0])
     )
 
@@ -303,22 +319,55 @@ def too_many_message(
     )
 
 
-def refused_counts(refusals: Refusals, path: str | None) -> dict[str, Any]:
+def refused_counts(refused: Refusals | Sequence[Cause], path: str | None) -> dict[str, Any]:
     """Return how many rows are refused, why, and where they are written, as plain data."""
+    causes = refused.causes() if isinstance(refused, Refusals) else refused
+    n = sum(cause.n for cause in causes)
     return {
-        "rows": len(refusals),
-        "file": path if len(refusals) else None,
+        "rows": n,
+        "file": path if n else None,
         "causes": [
             {"rows": cause.n, "mistakes": [one.as_dict() for one in cause.mistakes]}
-            for cause in refusals.causes()
+            for cause in causes
         ],
     }
+
+
+def merged_causes(known: Sequence[Cause], refused: Iterable[Refusals]) -> list[Cause]:
+    """Return causes with those of further pieces, the commonest first.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> causes = []
+    >>> for round in ("1", "2"):
+    ...     refused = Refusals(pa.table({"id": ["a"]}), ["a"])
+    ...     refused.add([0], "decided_in_round", values=[round])
+    ...     causes = merged_causes(causes, [refused])
+    >>> causes[0].n, causes[0].mistakes[0].words
+    (2, 'the id was decided on in round 1 (and others); a new application needs a new id')
+    """
+    merged: dict[tuple[Mistake, ...], Cause] = {}
+    for cause in chain(known, *(some.causes() for some in refused)):
+        key = _kinds(cause.mistakes)
+        same = [merged[key], cause] if key in merged else [cause]
+        merged[key] = Cause(_common([one.mistakes for one in same]), sum(one.n for one in same))
+    return sorted(merged.values(), key=lambda cause: -cause.n)
+
+
+def write_pieces(refused: Sequence[Refusals], path: str, text: Iterable[str]) -> str:
+    """Write the refused rows of several pieces of a file; return the path."""
+    if not refused:
+        return path
+    table = arrow().concat_tables([one.to_table() for one in refused], promote_options="permissive")
+    numbers = [name for name in table.column_names if name not in text]
+    return write_new_table(table, path, numbers=numbers)
 
 
 def commonest(refusals: Refusals, most: int = _NAMED_CAUSES) -> str:
     """Return the commonest mistakes as part of a sentence.
 
-    Applicants who were decided on in earlier rounds are left out if there are others.
+    Applicants who were decided on in earlier rounds are left out, in words, if there are others.
 
     Examples
     --------
@@ -334,7 +383,8 @@ def commonest(refusals: Refusals, most: int = _NAMED_CAUSES) -> str:
     ]
     named = (wrong or causes)[:most]
     reasons = (f"{_words(cause.mistakes)} ({counted(cause.n, 'row')})" for cause in named)
-    return "most often because " + ", then ".join(reasons)
+    rest = "apart from ids that were decided on before, " if 0 < len(wrong) < len(causes) else ""
+    return f"{rest}most often because {', then '.join(reasons)}"
 
 
 def refused_message(refused: dict[str, Any]) -> list[str]:

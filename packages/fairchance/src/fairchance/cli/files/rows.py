@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairchance.cli.files.kinds import (
+from fairchance.cli.files.refusals import Refusals
+from fairchance.errors import InputError
+from fairchance.extras import arrow
+from fairchance.people.cells import (
     FORMATTED,
     as_dates,
     as_numbers,
+    group_levels,
+    recoded,
+    rows_where,
+    stated,
+    trimmed,
     without_missing,
 )
-from fairchance.cli.files.refusals import Refusals
-from fairchance.cli.files.tables import as_text
-from fairchance.errors import InputError
-from fairchance.extras import arrow
-from fairchance.words import shortened
+from fairchance.people.plain import as_text
 
 if TYPE_CHECKING:
     from fairchance.core.groups import Attributes
     from fairchance.ledger.config import Labels, Roles
-    from fairchance.ledger.encoding import FeatureColumns
     from fairchance.ledger.program import Program, ProgramView
+    from fairchance.people.features import FeatureColumns
 
 __all__ = [
-    "TRUTH_VALUES",
     "check_there",
-    "decision_words",
     "features_groups_ids",
-    "group_values",
     "outcome_states",
     "persons_of",
     "refuse_unknown_labels",
@@ -41,17 +42,10 @@ __all__ = [
     "roles_and_labels",
     "split_rows",
     "text_columns",
-    "trimmed",
-    "truth_values",
 ]
 
 _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
-_TRUE = ("1", "true", "yes", "y", "accept", "accepted", "approved")
-_FALSE = ("0", "false", "no", "n", "reject", "rejected", "declined")
-_UNSAID = ["undisclosed", "not disclosed", "not provided", "not specified", "declined to state"]
-_UNSAID += ["prefer not to say", "prefer not to answer", "prefer not to disclose"]
-TRUTH_VALUES = ", ".join(f"{yes} or {no}" for yes, no in zip(_TRUE, _FALSE, strict=True))
 
 
 def text_columns(roles: Roles, columns: FeatureColumns | None = None) -> tuple[str, ...]:
@@ -149,7 +143,7 @@ def split_rows(
     _check_groups(table, roles.groups, groups, refused, may_be_empty=not_stated)
     made = ready.columns
     for name in roles.groups if not_stated else ():
-        made[place_of[name]] = _stated(table[name])
+        made[place_of[name]] = stated(table[name])
     for name in names:
         words = () if name in roles.groups else missing_values
         column, strange = without_missing(table[name], words), np.empty(0, np.int64)
@@ -160,94 +154,11 @@ def split_rows(
         else:
             column, strange = _numbers(column, name, refused)
         if name not in missing:
-            empty = np.setdiff1d(_rows(column.is_null(nan_is_null=True)), strange)
+            empty = np.setdiff1d(rows_where(column.is_null(nan_is_null=True)), strange)
             refused.add(empty, missing_code, name)
         made[place_of[name]] = column
     ready = arrow().Table.from_arrays(made, ready.column_names)
     return ready.filter(arrow().array(refused.usable)), refused
-
-
-def _stated(column: Any) -> Any:
-    """Return a column of groups in which one word says that an applicant states none.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> _stated(pa.chunked_array([["f", None, "Prefer not to say", "Not Stated"]])).to_pylist()
-    ['f', 'not stated', 'not stated', 'not stated']
-    """
-    from fairchance.core.groups import NOT_STATED  # noqa: PLC0415 - slow to import
-
-    pa, compute = arrow(), arrow("compute")
-    word = compute.utf8_lower(compute.utf8_trim_whitespace(column))
-    unsaid = compute.is_in(word, pa.array([NOT_STATED, *_UNSAID]))
-    return compute.if_else(unsaid, NOT_STATED, column).fill_null(NOT_STATED)
-
-
-def trimmed(table: Any, name: str) -> Any:
-    r"""Return a table without white space around the text of a column, such as ids.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> trimmed(pa.table({"id": [" a1", "a2\t", None]}), "id")["id"].to_pylist()
-    ['a1', 'a2', None]
-    """
-    text = arrow("compute").utf8_trim_whitespace(table[name])
-    return table.set_column(table.column_names.index(name), name, text)
-
-
-def group_values(column: Any, values: NDArray[Any]) -> NDArray[Any]:
-    """Return a column of text as values of a group, in their type; new ones may be among them.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> group_values(pa.chunked_array([["1", "3", "2.0"]]), np.array([1, 2])).tolist()
-    [1, 3, 2]
-    """
-    level = _group_levels(column, values)
-    found = values[level].astype(object)
-    kind = type(values.tolist()[0])
-    for row in np.flatnonzero(level < 0).tolist():
-        text = column[row].as_py()
-        if kind is not str and not _is_like(text, kind):
-            raise InputError(
-                f"the group {shortened(text)} is not like those of the history, such as "
-                f"{values.tolist()[0]!r}; map it to one that is."
-            )
-        found[row] = text if kind is str else kind(float(text))
-    return found
-
-
-def _is_like(text: str, kind: type) -> bool:
-    try:
-        return bool(kind(float(text)) == float(text))
-    except (ValueError, OverflowError):
-        return False
-
-
-def _group_levels(column: Any, values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the index of each text of a column among the values of a group, −1 if it has none.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> _group_levels(pa.chunked_array([["True", "false", "no"]]), np.array([False, True])).tolist()
-    [1, 0, -1]
-    """
-    place_of: dict[str, int] = {}
-    for place, value in enumerate(values.tolist()):
-        place_of[str(value)] = place
-        if isinstance(value, bool):  # other programs write true and TRUE
-            place_of |= {str(value).lower(): place, str(value).upper(): place}
-        elif isinstance(value, int | float) and float(value).is_integer():
-            place_of |= {str(int(value)): place, str(float(value)): place}
-    compute, words = arrow("compute"), arrow().array(list(place_of))
-    at = compute.fill_null(compute.index_in(column, words), len(place_of))
-    places = np.array([*place_of.values(), -1], np.int64)
-    levels: NDArray[np.int64] = places[at.to_numpy(zero_copy_only=False)]
-    return levels
 
 
 def features_groups_ids(
@@ -288,7 +199,7 @@ def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
     ['good', 'bad', '', '?']
     """
     known = labels.state_of()
-    return _recoded(column, lambda value: known.get(labels.meant(value) or "", "?"))
+    return recoded(column, lambda value: known.get(labels.meant(value) or "", "?"))
 
 
 def refuse_unknown_labels(
@@ -305,51 +216,10 @@ def refuse_unknown_labels(
         refusals.add(rows[words == word], "not_a_label", values=repeat(word), allowed=allowed)
 
 
-def truth_values(
-    column: Any, decisions: Mapping[str, Iterable[str]] | None = None
-) -> NDArray[np.str_]:
-    """Return "yes" or "no" for each of ``TRUTH_VALUES``, "" if it is empty, else "?".
-
-    ``decisions`` are further words for ``"accepted"`` (yes) and ``"rejected"`` (no).
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> truth_values(pa.chunked_array([["Y", "n", "TRUE", "0.0", None, "t"]])).tolist()
-    ['yes', 'no', 'yes', 'no', '', '?']
-    >>> column = pa.chunked_array([["Funded", "n/a", "approved"]])
-    >>> truth_values(column, {"accepted": ["funded"], "rejected": ["N/A"]}).tolist()
-    ['yes', 'no', 'yes']
-    """
-    meaning = dict.fromkeys(_TRUE, "yes") | dict.fromkeys(_FALSE, "no")
-    for decision, truth in (("accepted", "yes"), ("rejected", "no")):
-        meaning |= {_plain(word): truth for word in (decisions or {}).get(decision, ())}
-    return _recoded(column, lambda value: meaning.get(_plain(value), "?"))
-
-
-def decision_words(decisions: Mapping[str, Iterable[str]]) -> str:
-    """Return the words for decisions as part of a sentence."""
-    own = (f"{word!r} ({decision})" for decision, words in decisions.items() for word in words)
-    return ", ".join((*own, TRUTH_VALUES))
-
-
-def _plain(word: str) -> str:
-    return word.strip().lower().removesuffix(".0")
-
-
-def _recoded(column: Any, read: Any) -> NDArray[np.str_]:
-    """Return ``read`` of each value of a text column, called once for each distinct value."""
-    coded = column.combine_chunks().dictionary_encode()
-    words = np.array([*map(read, coded.dictionary.to_pylist()), ""], np.str_)
-    places = arrow("compute").fill_null(coded.indices, len(words) - 1)
-    recoded: NDArray[np.str_] = words[places.to_numpy(zero_copy_only=False)]
-    return recoded
-
-
 def _check_ids(column: Any, name: str, refused: Refusals) -> None:
     compute = arrow("compute")
     blank = compute.fill_null(compute.equal(column, ""), True)
-    refused.add(_rows(blank), "no_id", name)
+    refused.add(rows_where(blank), "no_id", name)
     _check_length(column, name, _LONGEST_ID, refused)
     coded = column.combine_chunks().dictionary_encode()
     codes = compute.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
@@ -379,7 +249,7 @@ def _check_groups(
     key, groups = np.zeros(table.num_rows, np.int64), np.zeros(known.n_groups, np.int64)
     unknown = lacking
     for name, values, level_of in zip(names, known.values, known.level_of, strict=True):
-        place = _group_levels(table[name], values)
+        place = group_levels(table[name], values)
         unknown, key = unknown | (place < 0), key * values.size + place
         groups = groups * values.size + level_of
     unknown |= ~np.isin(key, groups)
@@ -401,7 +271,7 @@ def _check_length(column: Any, name: str, most: int, refused: Refusals) -> None:
     rows = np.flatnonzero(n > most)
     refused.add(rows, "too_long", name, [f"{n[row]:,}" for row in rows], allowed=f"{most:,}")
     nul = compute.fill_null(compute.match_substring(column, "\0"), False)
-    refused.add(_rows(nul), "nul", name)
+    refused.add(rows_where(nul), "nul", name)
 
 
 def _numbers(column: Any, name: str, refused: Refusals) -> tuple[Any, NDArray[np.int64]]:
@@ -426,7 +296,3 @@ def _dates(column: Any, name: str, refused: Refusals) -> tuple[Any, NDArray[np.i
     values = column.take(arrow().array(strange)).to_pylist()
     refused.add(strange, "not_a_date", name, map(str, values))
     return dates, strange
-
-
-def _rows(mask: Any) -> NDArray[np.int64]:
-    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))

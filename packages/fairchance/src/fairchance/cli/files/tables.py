@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,18 +23,22 @@ from fairchance.cli.output import binary_output, drop_output, read_input
 from fairchance.core.sizes import MOST_COLUMNS, MOST_CSV, check_unpacked
 from fairchance.errors import InputError, LedgerError
 from fairchance.extras import arrow
+from fairchance.people.plain import as_text, plain_types
 
 __all__ = [
-    "Sent",
-    "as_text",
+    "READ",
+    "SentTable",
     "check_apart",
     "check_output",
     "check_page",
     "check_writable",
+    "count_rows",
     "file_name",
     "is_same_file",
     "ledger_files",
+    "parquet_file",
     "read_listed",
+    "read_pieces",
     "read_sent",
     "read_table",
     "write_new_table",
@@ -43,13 +48,13 @@ __all__ = [
 
 _WRITTEN = (".csv", ".parquet")
 _PAGES = (".html", ".htm")
-_READ = (*_WRITTEN, ".xlsx")
+READ = (*_WRITTEN, ".xlsx")
 _SQLITE_FILES = ("-wal", "-shm", "-journal")  # endings of files that SQLite puts beside a database
 _ID = "id"  # the id column of files of decisions
 _PRIVATE = 0o600  # refused rows hold what the ledger holds, which has the same mode
 
 
-class Sent(NamedTuple):
+class SentTable(NamedTuple):
     """A table that was read from a file.
 
     Attributes
@@ -87,7 +92,7 @@ def read_table(path: str, text: Iterable[str] = ()) -> Any:
     return read_sent(path, text).table
 
 
-def read_sent(path: str, text: Iterable[str] = ()) -> Sent:
+def read_sent(path: str, text: Iterable[str] = ()) -> SentTable:
     r"""Read a table as ``read_table`` does, and keep how it was written.
 
     Examples
@@ -104,12 +109,12 @@ def read_sent(path: str, text: Iterable[str] = ()) -> Sent:
     """
     text = tuple(text)
     sent = _loaded(path, text)
-    return Sent(_checked(sent.table, file_name(path), text), sent.as_written)
+    return SentTable(_checked(sent.table, file_name(path), text), sent.as_written)
 
 
 def read_listed(
     path: str, id_column: str, text: Iterable[str] = (), *, may_be_empty: bool = False
-) -> tuple[Sent, str]:
+) -> tuple[SentTable, str]:
     r"""Read a table of applicants on the record; return it with the name of its id column.
 
     That is ``id_column``, the program's own, or else ``id``, as in files of decisions. A table
@@ -131,21 +136,60 @@ def read_listed(
     is_joined = id_column not in names and _ID in names and _ID not in text
     column = _ID if is_joined else id_column
     table = _checked(sent.table, file_name(path), (column, *text), may_be_empty=may_be_empty)
-    return Sent(table, sent.as_written), column
+    return SentTable(table, sent.as_written), column
 
 
-def _loaded(path: str, text: tuple[str, ...]) -> Sent:
+def read_pieces(path: str, size: int, text: Iterable[str] = ()) -> Iterator[SentTable]:
+    """Read a table as ``read_sent`` does, so many rows at a time.
+
+    Of a parquet file no more than that is in memory; other files are read whole and cut.
+    """
+    text, name = tuple(text), file_name(path)
+    if path != "-" and _suffix(path, "convert it to one of these", READ) == ".parquet":
+        for whole in _parquet_pieces(path, name, size):
+            table = _checked(whole, name, text)
+            yield SentTable(table, lambda table=table: table)  # type: ignore[misc]
+        return
+    sent = read_sent(path, text)
+    as_written = cache(sent.as_written)  # once for all pieces
+    for first in range(0, sent.table.num_rows, size):
+        some = sent.table.slice(first, size)
+        yield SentTable(some, lambda first=first: as_written().slice(first, size))  # type: ignore[misc]
+
+
+def count_rows(path: str) -> int:
+    """Return how many rows a table has; of a csv file how many lines, 0 of standard input."""
+    if path == "-":
+        return 0
+    suffix = _suffix(path, "convert it to one of these", READ)
+    if suffix == ".parquet":
+        return int(parquet_file(path).metadata.num_rows)
+    if suffix == ".csv":
+        content: bytes = _opened(path, Path(path).read_bytes)
+        return max(0, content.count(b"\n") - 1)
+    return int(read_sent(path).table.num_rows)
+
+
+def parquet_file(path: str, **options: Any) -> Any:
+    """Open a parquet file, to be read in pieces."""
+    try:
+        return _opened(path, lambda: arrow("parquet").ParquetFile(path, **options))
+    except arrow().ArrowException as error:
+        raise _no_parquet(file_name(path), error) from error
+
+
+def _loaded(path: str, text: tuple[str, ...]) -> SentTable:
     """Read a table without checking its columns."""
     name = file_name(path)
-    suffix = "" if path == "-" else _suffix(path, "convert it to one of these", _READ)
+    suffix = "" if path == "-" else _suffix(path, "convert it to one of these", READ)
     if suffix == ".parquet":
         whole = _read_parquet(path, name)
-        return Sent(whole, lambda: whole)
+        return SentTable(whole, lambda: whole)
     content = _content(path, name)
     content = xlsx_as_csv(content, name) if suffix == ".xlsx" else with_commas(content, name, text)
     _check_content(content, name)
     table = read_csv(content, name, text)
-    return Sent(table, lambda: read_csv(content, name, tuple(table.column_names)))
+    return SentTable(table, lambda: read_csv(content, name, tuple(table.column_names)))
 
 
 def file_name(path: str) -> str:
@@ -185,37 +229,6 @@ def _checked(table: Any, name: str, text: Iterable[str], *, may_be_empty: bool =
     return as_text(table, [column for column in text if column in names], name)
 
 
-def as_text(table: Any, names: Iterable[str], source: str) -> Any:
-    """Return a table with some columns of text, whole numbers or truth values as text.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> as_text(pa.table({"id": [7.0, None]}), ["id"], "people.parquet")["id"].to_pylist()
-    ['7', None]
-    """
-    pa, compute = arrow(), arrow("compute")
-    for name in names:
-        column = table[name]
-        kind = column.type
-        if pa.types.is_string(kind):
-            continue
-        if pa.types.is_floating(kind):  # pandas turns whole numbers with gaps into floats
-            column = compute.if_else(compute.is_nan(column), pa.scalar(None, kind), column)
-            exact = compute.less(compute.abs(column), 2.0**53)
-            whole = compute.and_(exact, compute.equal(compute.floor(column), column))
-            fits = compute.all(whole, min_count=0).as_py()
-            column = column.cast(pa.int64()) if fits else column
-            kind = column.type
-        if not (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)):
-            raise InputError(
-                f"the column {name!r} of {source} must hold text or whole numbers, got {kind}; "
-                f"convert it."
-            )
-        table = table.set_column(table.column_names.index(name), name, column.cast(pa.string()))
-    return table
-
-
 def _content(path: str, name: str) -> bytes:
     content: bytes = read_input() if path == "-" else _opened(path, Path(path).read_bytes)
     if len(content) > MOST_CSV:
@@ -248,12 +261,45 @@ def _read_parquet(path: str, name: str) -> Any:
     try:
         table = _opened(path, lambda: _parquet_table(Path(path).read_bytes(), name))
     except arrow().ArrowException as error:
-        raise InputError(
-            f"{name} cannot be read as parquet ({first_line(error)}); write it again."
-        ) from error
-    # pandas stores row numbers in such a column, which is no feature.
+        raise _no_parquet(name, error) from error
+    return _without_index(table)
+
+
+def _no_parquet(name: str, error: Exception) -> InputError:
+    return InputError(f"{name} cannot be read as parquet ({first_line(error)}); write it again.")
+
+
+def _without_index(table: Any) -> Any:
+    """Return a table of plain columns, without the row numbers that pandas stores as a column."""
     index = [column for column in table.column_names if column.startswith("__index_level_")]
-    return _plain(table.drop_columns(index).replace_schema_metadata(None))
+    return plain_types(table.drop_columns(index).replace_schema_metadata(None))
+
+
+def _parquet_pieces(path: str, name: str, n_rows: int) -> Iterator[Any]:
+    texts = _text_columns(parquet_file(path).schema_arrow)
+    packed = Path(path).stat().st_size
+    try:
+        for batch in parquet_file(path, read_dictionary=texts).iter_batches(batch_size=n_rows):
+            check_unpacked(8 * batch.num_rows * batch.num_columns + _text_size(batch), packed, name)
+            yield _without_index(arrow().Table.from_batches([batch]))
+    except arrow().ArrowException as error:
+        raise _no_parquet(name, error) from error
+
+
+def _text_columns(schema: Any) -> list[str]:
+    pa = arrow()
+    return [each.name for each in schema if each.type in (pa.string(), pa.large_string())]
+
+
+def _text_size(batch: Any) -> int:
+    """Return how long the texts are that a record batch holds as codes."""
+    pa, compute, size = arrow(), arrow("compute"), 0
+    for column in batch.columns:
+        kind = column.type
+        if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
+            lengths = compute.binary_length(column.dictionary)
+            size += compute.sum(lengths.take(column.indices)).as_py() or 0
+    return size
 
 
 def _parquet_table(content: bytes, name: str) -> Any:
@@ -261,22 +307,17 @@ def _parquet_table(content: bytes, name: str) -> Any:
 
     Equal values take no room in the file, so text is read as codes and counted before it is made.
     """
-    pa, compute, parquet = arrow(), arrow("compute"), arrow("parquet")
+    pa, parquet = arrow(), arrow("parquet")
     file = parquet.ParquetFile(io.BytesIO(content))
     about, fields = file.metadata, file.schema_arrow
     groups = [about.row_group(at) for at in range(about.num_row_groups)]
     n = sum(group.column(at).num_values for group in groups for at in range(group.num_columns))
     size = 8 * n
     check_unpacked(size, len(content), name)
-    texts = [each.name for each in fields if each.type in (pa.string(), pa.large_string())]
-    file = parquet.ParquetFile(io.BytesIO(content), read_dictionary=texts)
+    file = parquet.ParquetFile(io.BytesIO(content), read_dictionary=_text_columns(fields))
     batches = []
     for batch in file.iter_batches(batch_size=max(1, 2**20 // max(1, about.num_columns))):
-        for column in batch.columns:
-            kind = column.type
-            if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
-                lengths = compute.binary_length(column.dictionary)
-                size += compute.sum(lengths.take(column.indices)).as_py() or 0
+        size += _text_size(batch)
         check_unpacked(size, len(content), name)
         batches.append(batch)
     return pa.Table.from_batches(batches) if batches else fields.empty_table()
@@ -289,20 +330,6 @@ def _without_row_numbers(table: Any) -> Any:
     numbers = arrow().array(range(table.num_rows), arrow().int64())
     same = table.column(0).type == numbers.type and table.column(0).combine_chunks().equals(numbers)
     return table.remove_column(0) if same else table
-
-
-def _plain(table: Any) -> Any:
-    """Return a table with categories as text and decimals as floats."""
-    pa = arrow()
-    for at, column in enumerate(table.columns):
-        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        if pa.types.is_decimal(kind):
-            kind = pa.float64()
-        elif pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-            kind = pa.string()
-        if kind != column.type:
-            table = table.set_column(at, table.column_names[at], column.cast(kind))
-    return table
 
 
 # Writing

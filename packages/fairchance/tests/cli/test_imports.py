@@ -1,0 +1,164 @@
+"""Decisions of engines, imported in bulk: checked against the policy of their round."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cli.lender_files import CERTIFIED, call, causes, done, entries, people, refused, start
+from fairchance.cli.commands import imports
+from fairchance.ledger import Program, verify
+from fairchance.methods.storage import load
+
+N, PIECE = 130, 40
+MADE = ("--at", "2031-03-20", "--where", "cluster")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("lender")
+    start(f"sqlite:///{folder}/lender.db", folder, CERTIFIED)
+    return folder
+
+
+@pytest.fixture
+def lender(made, tmp_path, monkeypatch):
+    """Return a program with an open round, and the decisions of an engine in three files."""
+    for file in made.glob("lender.db*"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    url = f"sqlite:///{tmp_path}/lender.db"
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", url)
+    monkeypatch.setattr(imports, "PIECE", PIECE)
+    done("round", "open", "--expected", N, "--policy", "round.policy")
+    engine(people(N, 1000))
+    return Program.open(url)
+
+
+def engine(applicants, folder="decided"):
+    """Write what an engine decides by the policy file."""
+    Path(folder).mkdir()
+    policy = load("round.policy")
+    for at, rows in enumerate(np.array_split(np.arange(len(applicants)), 3)):
+        table = pa.Table.from_pandas(applicants.iloc[rows].drop(columns="outcome"))
+        decided = policy.decide_batches(table.to_batches(), keep=True)
+        pq.write_table(pa.Table.from_batches(decided), f"{folder}/{at}.parquet")
+
+
+def change(file, column, rows, value):
+    table = pd.read_parquet(file)
+    table.loc[table.index[rows], column] = value
+    table.to_parquet(file, index=False)
+
+
+def all_of(folder="decided"):
+    return pd.concat(map(pd.read_parquet, sorted(Path(folder).iterdir())), ignore_index=True)
+
+
+def test_what_an_engine_decided_is_recorded(lender, golden):
+    decided = all_of()
+    result = done("import", "decided/", *MADE)
+    assert (result["people"], result["rounds"], result["refused"]["rows"]) == (N, [1], 0)
+    assert result["accepted"] == decided["decided_accepted"].sum()
+    done("round", "close")
+    got = pd.read_csv(call("export", "-o", "all.csv") and "all.csv", dtype={"id": str})
+    assert got["id"].tolist() == decided["id"].tolist()
+    assert got["accepted"].tolist() == decided["decided_accepted"].tolist()
+    np.testing.assert_allclose(got["propensity"], decided["decided_propensity"], 1e-9)
+    assert lender.classifier.rounds_[0].n_people == N
+    assert verify(lender.ledger, relearn=True).ok
+    again = call("import", "decided/*.parquet", *MADE)
+    golden("import", f"$ fairchance import 'decided/*.parquet' {' '.join(MADE)}\n{again.stdout}")
+    assert verify(lender.ledger).ok
+
+
+def test_decisions_that_do_not_follow_are_named(lender):
+    decided = all_of()
+    rows = np.flatnonzero(~decided["decided_accepted"][:30])[:2].tolist()
+    change("decided/0.parquet", "decided_accepted", rows, True)
+    change("decided/1.parquet", "decided_propensity", [3], 0.123)
+    result = done("import", "decided/", *MADE)
+    wrong = [*decided["id"].iloc[rows], decided["id"].iloc[44 + 3]]
+    assert result["do_not_follow"] == {"n": 3, "first": wrong}
+    assert causes(result["refused"]) == {"does_not_follow": 3}
+    assert result["people"] == N - 3
+    reasons = pd.read_csv("0.refused.csv")
+    assert reasons["id"].tolist() == wrong[:2]
+    assert reasons["reason"].str.contains("rejects").all()
+    assert "propensity" in pd.read_csv("1.refused.csv")["reason"][0]
+    assert lender.summary().open_round.n_people == N - 3
+    assert verify(lender.ledger).ok
+
+
+def test_decisions_of_other_policies_are_refused(lender, made):
+    shutil.copytree("decided", "other")
+    key = "0" * 32
+    change("other/0.parquet", "decided_policy", slice(None), key)  # of another program, say
+    change("other/1.parquet", "decided_round", slice(None), 7)
+    result = done("import", "other/", *MADE)
+    assert causes(result["refused"]) == {"other_policy": 44, "other_round": 43}
+    assert result["people"] == N - 87
+    said = pd.concat([pd.read_csv(f"{at}.refused.csv") for at in (0, 1)])
+    assert said["reason"].iloc[0].startswith(f"the decision is by the policy '{key}'")
+    assert said["reason"].iloc[-1] == "the program has no policy of round 7"
+    table = pd.read_parquet("decided/0.parquet").drop(columns="decided_policy")
+    table.to_parquet("bare.parquet", index=False)
+    assert "'decided_policy'" in refused("import", "bare.parquet", *MADE)
+
+
+def test_rows_that_do_not_say_who_decided_are_refused(lender):
+    table = pd.concat(map(pd.read_parquet, sorted(Path("decided").iterdir())), ignore_index=True)
+    table = table.astype({"decided_round": object, "decided_propensity": object})
+    table.loc[[0, 1], "decided_policy"] = None
+    table.loc[2, "decided_round"] = None
+    table.loc[3, "decided_round"] = "first"
+    table.loc[4, "decided_round"] = 1.5
+    table.loc[5, "decided_propensity"] = "certain"
+    table.loc[6, "decided_score"] = np.nan
+    table.to_csv("made.csv", index=False)
+    result = done("import", "made.csv", *MADE)
+    assert result["people"] == N - 7
+    said = pd.read_csv("made.refused.csv").set_index("id").loc[table["id"][:7]]
+    assert said["reason"].iloc[0] == "'decided_policy' is empty, and must be the key of a policy"
+    codes = ["no_decision"] * 3 + ["not_a_number", "other_round", "not_a_number", "no_decision"]
+    assert said["reason_code"].tolist() == codes
+
+
+def test_recorded_applicants_stay_as_they_are(lender):
+    """Those of a command that was interrupted, and of another round or with other values."""
+    applicants = people(N, 1000)
+    applicants.iloc[:50].drop(columns="outcome").to_csv("some.csv", index=False)
+    done("decide", "some.csv", "-o", "made.csv")
+    change("decided/0.parquet", "income", [2], 0.5)
+    result = done("import", "decided/", *MADE)
+    assert (result["known_already"], result["people"]) == (49, N - 1)
+    assert causes(result["refused"]) == {"other_content": 1}
+    done("round", "close")
+    done("round", "open", "--policy", "second.policy")
+    assert len(entries(lender, "import")) == 4  # one for each piece with something new
+    shutil.move("second.policy", "round.policy")
+    engine(people(N, 1000), "second")
+    result = done("import", "second/", *MADE)
+    assert causes(result["refused"]) == {"decided_in_round": N}
+    assert "the id was decided on in round 1;" in call("import", "second/", *MADE).stdout
+    assert (result["people"], result["rounds"]) == (0, [])
+
+
+def test_what_is_imported_too_late_is_no_evidence(lender):
+    done("import", "decided/0.parquet", *MADE)
+    done("round", "close")
+    assert done("import", "decided/", *MADE)["people"] == N
+    before, void = np.split([entry.says["void"] for entry in entries(lender, "import")], [2])
+    assert not before.any()
+    assert void.any()  # pieces in which an applicant was accepted
+    assert lender.classifier.rounds_[0].n_people == 44
+    assert verify(lender.ledger, relearn=True).ok
+    got = pd.read_csv(call("export", "-o", "all.csv") and "all.csv", dtype={"id": str})
+    assert len(got) == N
