@@ -11,8 +11,8 @@ import pytest
 
 from cli.markup import HOSTILE, elements
 from experiments.known_results import crafted, exact, make_results, with_failures
-from fairchance.cli.pages.page import Figure, PageTable, Section, render
 from fairchance.errors import InputError
+from fairchance.pages.page import Figure, PageTable, Section, render
 from fairchance_lab import page as experiment
 from fairchance_lab.experiments import tables
 from fairchance_lab.page import experiment_page, write_report

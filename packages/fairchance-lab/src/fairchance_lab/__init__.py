@@ -16,7 +16,7 @@ _MODULE_OF_NAME = {
 }
 _PACKAGES = ("plot",)  # not in __all__, as in fairchance
 
-__version__ = "0.1.0"  # of both packages
+__version__ = "0.1.0rc1"  # of both packages
 __all__ = sorted(_MODULE_OF_NAME)  # noqa: PLE0605
 
 if TYPE_CHECKING:

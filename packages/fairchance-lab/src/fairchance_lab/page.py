@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fairchance.cli.pages.page import (
+from fairchance.errors import InputError
+from fairchance.pages.page import (
     Card,
     Figure,
     Page,
@@ -23,7 +24,6 @@ from fairchance.cli.pages.page import (
     unchecked,
     write,
 )
-from fairchance.errors import InputError
 from fairchance.plot import save
 from fairchance.simulate.streams import repeated_rows_remarks
 from fairchance.words import LIGHTS, counted, percent
@@ -57,7 +57,7 @@ _RULE = (
 _SETTINGS = ("world", "goal", "classifier", "variants", "vary", "switches", "seed")
 _MOST_GROUPS = 4  # with a figure each
 _KEPT = {"green": "kept", "amber": "unclear", "red": "not kept"}
-_IN_GROUPS = {"green": "all below α", "amber": "close to α"}
+_IN_GROUPS = {"green": "all below α", "amber": "unclear"}
 _BY = {"green": "kept by", "amber": "unclear for", "red": "not kept by"}
 _OVER_ROUNDS = {
     "revenue": "What each method earned, round by round",
@@ -214,12 +214,7 @@ class _Experiment:
             return [Card("Mistakes", "above α", words.mistakes(verdict), "red")]
         earned, said, light = f"{money(best.earned.mean)} a round", words.earned(verdict), ""
         if best.share.mean > 1:
-            rows = self.results.about["data"]["rows"]
-            why = f"Draws from {rows:,} rows repeat them, and methods can memorise them."
-            said, light = (
-                f"{said} {why if rows else 'It is no upper bound for all rules.'}",
-                "amber",
-            )
+            said, light = f"{said} {words.beyond(self.results, verdict)}", "amber"
         elif best.share.mean > 0 and verdict.yardstick is not None:
             earned = f"{rate(best.share.mean)} of {self.yardstick()}"
         cards = [

@@ -298,7 +298,8 @@ def print_verdict(console: Console, results: Results) -> None:
     if verdict.standings:
         console.print(words.takeaway(verdict), style="bold")
         more = (words.in_groups, words.certificate, words.exploration, words.loser, words.precision)
-        for sentence in filter(None, (write(verdict) for write in more)):
+        said = [words.beyond(results, verdict), *(write(verdict) for write in more)]
+        for sentence in filter(None, said):
             console.print(sentence)
         _print_standings(console, results, verdict)
     for failure in words.failures(results):
@@ -317,8 +318,7 @@ def _print_standings(console: Console, results: Results, verdict: Verdict) -> No
     print_table(console, title, ("method", "earned a round", of, "mistakes", "kept α"), rows)
     left = len(verdict.standings) - len(shown)
     if left:
-        more = counted(left, "other method")
-        console.print(f"{more} earned less than these, or broke α: see the report.", style="dim")
+        console.print(f"{counted(left, 'other method')}: see the report.", style="dim")
 
 
 def _standing_cells(one: Standing, verdict: Verdict) -> list[str]:

@@ -100,6 +100,7 @@ def test_data_sets_are_listed_with_their_location(monkeypatch):
     for row in rows.values():  # never cut short
         assert row["name"] in words
         assert row["where"] in words
+        assert row["source"] in words
     assert "acs:CA:2018" in words
     refused_with("data .*'nowhere'", "datasets", "--data", "nowhere")
 

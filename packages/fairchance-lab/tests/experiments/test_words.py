@@ -46,6 +46,7 @@ def test_sentences(golden):
     text = ""
     for name, results in cases():
         verdict = find_verdict(results)
-        said = filter(None, [*(write(verdict) for write in SENTENCES), *words.failures(results)])
+        said = [write(verdict) for write in SENTENCES]
+        said = filter(None, [*said, words.beyond(results, verdict), *words.failures(results)])
         text += "\n".join([f"# {name}", *said, "", ""])
     golden("verdicts", text)

@@ -71,12 +71,8 @@ def graded_claims(n, rng):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(3))
-def test_learning_from_recorded_classes_accepts_as_learning_from_true_classes(seed):
-    rng = np.random.default_rng(seed)
-    X, outcome = graded_claims(25_000, rng)
-    chances = T[np.searchsorted(ORDER, outcome)].cumsum(axis=1)
-    recorded = CLASSES[(chances > rng.random((outcome.size, 1))).argmax(axis=1)]
+def test_learning_from_recorded_classes_accepts_as_learning_from_true_classes():
+    """In the mean of eight runs, whose scatter is about 2 %."""
 
     def n_exploited(noise, outcomes):
         classifier = claims_classifier(
@@ -89,8 +85,15 @@ def test_learning_from_recorded_classes_accepts_as_learning_from_true_classes(se
         classifier.fit(X[:20_000], outcomes[:20_000]).decide(X[20_000:])
         return classifier.rounds_[0].n_exploited
 
-    on_true, corrected = n_exploited(None, outcome), n_exploited(NOISE, recorded)
-    uncorrected = n_exploited(None, recorded)
+    found = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X, outcome = graded_claims(25_000, rng)
+        chances = T[np.searchsorted(ORDER, outcome)].cumsum(axis=1)
+        recorded = CLASSES[(chances > rng.random((outcome.size, 1))).argmax(axis=1)]
+        given = ((None, outcome), (NOISE, recorded), (None, recorded))
+        found.append([n_exploited(*noise_and_outcomes) for noise_and_outcomes in given])
+    on_true, corrected, uncorrected = np.mean(found, axis=0)
     assert abs(corrected - on_true) < 0.02 * on_true
     assert uncorrected - on_true > 0.05 * on_true  # the control
 

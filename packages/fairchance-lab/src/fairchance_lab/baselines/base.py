@@ -261,7 +261,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch, after learning from outcomes that have come since the last one."""
         check_is_fitted(self, "_store")
-        batch = self._intake.read_batch(self, X, sensitive_features, ids)
+        batch = self._intake.read_batch(self, X, ids=ids, sensitive_features=sensitive_features)
         self._store.check_new(batch.ids, batch.bits)
         if self._news:
             self._learn()

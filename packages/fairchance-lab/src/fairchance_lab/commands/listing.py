@@ -28,6 +28,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
                 "name": data_set.name,
                 "kind": data_set.kind,
                 "description": data_set.description,
+                "source": data_set.source,
                 "groups": list(data_set.groups),
                 "licence": data_set.licence,
                 "gain": data_set.gain,
@@ -43,6 +44,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
             "name": ", ".join(POPULATIONS),
             "kind": "population",
             "description": "Synthetic applicants with known outcomes",
+            "source": "simulated",
             "groups": ["A", "B"],
             "licence": "Apache-2.0",
             **{name: rows[0][name] for name in ("gain", "loss", "alpha", "utility")},
@@ -59,6 +61,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
                 [
                     f"{row['name']}: {row['description']}",
                     f"  {row['state']} {row['where']}".rstrip(),
+                    f"  source: {row['source']}",
                     f"  groups by {', '.join(row['groups'])}; {goal}; licence: {row['licence']}",
                 ]
             )

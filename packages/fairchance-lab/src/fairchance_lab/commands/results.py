@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 
 from fairchance.cli.files.tables import check_apart, check_page, ledger_files
-from fairchance.cli.options import Json, errors, progress, writing
+from fairchance.cli.options import Json, errors, progress
 from fairchance.cli.output import print_json, print_lines
+from fairchance.errors import writing
 
 
 def results(

@@ -213,8 +213,9 @@ def _prepared_entry(name: str, file: str, description: str, persons: str) -> Cat
         path = find(data, [file])
         if path is None:
             raise InputError(
-                f"{name} needs the file {file}; put it into a folder named by data= or "
-                f"{DATA_VARIABLE}."
+                f"{name} needs the file {file}, which cannot be downloaded (fairchance datasets "
+                f"says what is in it); put it into a folder named by data= or {DATA_VARIABLE}, or "
+                f"take another data set, such as acs:CA:2018."
             )
         return load_prepared(path, name=name, persons=persons, group=group)
 

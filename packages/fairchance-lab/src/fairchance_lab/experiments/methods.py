@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -744,4 +745,10 @@ def _import_method(name: str) -> Callable[[Setup], Method]:
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
             f"the method {name!r} cannot be imported: {error}; name it module:function."
+        ) from error
+    except Exception as error:  # whatever a user's file raises
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        raise InputError(
+            f"the method {name!r} cannot be imported: {type(error).__name__}: {error} (at "
+            f"{line.filename}, line {line.lineno})."
         ) from error

@@ -12,12 +12,12 @@ from fairchance.words.rounds import needed
 from fairchance_lab.experiments.methods import REFERENCES
 from fairchance_lab.experiments.paired_tests import FEW
 from fairchance_lab.experiments.results import Results
-from fairchance_lab.experiments.tables import Estimate
+from fairchance_lab.experiments.tables import TOO_FEW, Estimate
 from fairchance_lab.experiments.verdict import Standing, Verdict
 
-__all__ = ["by_group", "certificate", "certificate_of", "earned", "exploration", "failures"]
-__all__ += ["in_groups", "listed", "loser", "mistakes", "money", "precision", "rate", "takeaway"]
-__all__ += ["with_interval"]
+__all__ = ["beyond", "by_group", "certificate", "certificate_of", "earned", "exploration"]
+__all__ += ["failures", "in_groups", "listed", "loser", "mistakes", "money", "precision", "rate"]
+__all__ += ["takeaway", "with_interval"]
 
 
 def rate(value: Any) -> str:
@@ -65,7 +65,9 @@ def takeaway(verdict: Verdict) -> str:
     if best is None:
         return mistakes(verdict)
     kept = f"kept {bound}"
-    if best.light != "green":
+    if best.light != "green" and verdict.repetitions < TOO_FEW:
+        kept = f"had {rate(best.mistakes.mean)} bad at {bound}"
+    elif best.light != "green":
         above = best.mistakes.mean > verdict.alpha
         kept = f"may be above {bound}" if above else f"seems to keep {bound}"
     if best.certificate is not None and best.certificate.never_share < 1:
@@ -104,18 +106,32 @@ def earned(verdict: Verdict) -> str:
     return f"{money(best.earned.mean)} {late}, {share} of “{verdict.yardstick.label}”."
 
 
+def beyond(results: Results, verdict: Verdict) -> str:
+    """Say how the best method could earn more than the yardstick; empty if it did not."""
+    best, other = verdict.best, verdict.yardstick
+    if best is None or other is None or not best.share.mean > 1:
+        return ""
+    rows = results.about["data"]["rows"]
+    repeat = f"draws from {rows:,} rows repeat them, and methods can memorise them"
+    why = repeat if rows else "it is no upper bound for all rules"
+    return f"Shares above 100 % of “{other.label}” say little: {why}."
+
+
 def mistakes(verdict: Verdict) -> str:
     """Say how the mistakes of the best method compare with α."""
     bound = f"α = {percent(verdict.alpha)}"
     if verdict.best is None:
         tried = [one for one in verdict.standings if one.method not in REFERENCES]
-        sure = all(one.light == "red" for one in tried)
-        return f"No method {'kept' if sure else 'seems to keep'} {bound}."
+        if all(one.light == "red" for one in tried):
+            return f"No method kept {bound}."
+        found = "was below" if verdict.repetitions < TOO_FEW else "seems to keep"
+        return f"No method {found} {bound}."
     known = verdict.best.mistakes
     if np.isnan(known.mean):
         return "No one was accepted, so there were no mistakes."
     side = {"above": "above", "around": "about", "below": "below"}.get(known.side(verdict.alpha))
-    found = f"{side} {bound}" if side else f"repetitions are too few to tell it from {bound}"
+    takes = f"a verdict on {bound} takes {TOO_FEW} repetitions that accept"
+    found = f"{side} {bound}" if side else takes
     return f"{with_interval(known)} of the accepted were bad: {found}."
 
 
@@ -187,14 +203,16 @@ def by_group(verdict: Verdict) -> str:
 
 def precision(verdict: Verdict) -> str:
     """Say what so many repetitions can show."""
-    text = counted(verdict.repetitions, "repetition")
+    text, more = counted(verdict.repetitions, "repetition"), ""
+    if verdict.repetitions < TOO_FEW:
+        more = f" With fewer than {TOO_FEW}, no method or group is said to keep or break α."
     if verdict.lead is None or verdict.runner_up is None or np.isnan(verdict.detectable):
-        return f"{text}: no difference between methods can be tested."
+        return f"{text}: no difference between methods can be tested.{more}"
     few = " are few" if verdict.repetitions < FEW else ""
     return (
         f"{text}{few}: a lead of {money(verdict.detectable)} a round would be noticed in 8 of 10 "
         f"such runs; the lead over the second best, “{verdict.runner_up.label}”, is "
-        f"{with_interval(verdict.lead, money)}."
+        f"{with_interval(verdict.lead, money)}.{more}"
     )
 
 

@@ -29,6 +29,7 @@ from fairchance.learners.per_group import PerGroup
 from fairchance.learners.wrap import reads_raw_columns
 from fairchance.methods.algorithm1.classifier import (
     ENOUGH_TO_TELL,
+    Closing,
     PartialFeedbackClassifier,
     check_settings,
 )
@@ -516,9 +517,9 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         # Utility and noise are part of the decision table.
         return replace(rules, utility=Accuracy(), noise=OutcomeNoise())
 
-    def _notes(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> tuple[Note, ...]:
-        if exploit.sum() < ENOUGH_TO_TELL or not np.isinf(f.thresholds).all():
-            return super()._notes(f, batch, exploit)
+    def _notes(self, f: Learned, closing: Closing) -> tuple[Note, ...]:
+        if closing.n_known < ENOUGH_TO_TELL or not np.isinf(f.thresholds).all():
+            return super()._notes(f, closing)
         note = Note("no_class_allowed", {"max_fdr": self._budget.max_fdr(len(self._rounds) + 1)})
         warnings.warn(note_text(note), LearningWarning, stacklevel=3)
         return (note,)
