@@ -17,7 +17,7 @@ settings.load_profile("any speed")
 
 def pytest_addoption(parser):
     """Add an option for what commands print."""
-    words = "rewrite kept texts and docs/production.md from what commands print now"
+    words = "rewrite kept texts and guides from what commands print now"
     parser.addoption("--update-golden", action="store_true", help=words)
 
 
