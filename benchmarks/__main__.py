@@ -5,10 +5,11 @@
 (how histories say they were selected), ``overlooked`` (groups that the past never accepted),
 ``life`` (what a lender earns beside an existing business), ``drift`` (the drift monitor) and
 ``audit`` (estimates from logs against the truth), all with options of their own (``certified
---help``), ``audit_speed`` (a million logged decisions), ``finite`` (ten million applicants in
-cells),
-``likeness`` (false stops of batches, and mistakes that are found), ``singles`` (single decisions by
-one process and by eight).
+--help``), ``audit_speed`` (a million logged decisions), ``engines`` (a million decisions from
+record batches), ``finite`` (ten million applicants in cells), ``likeness`` (false stops of batches,
+and mistakes that are found), ``singles`` (single decisions by one process and by eight), and with
+options of their own ``service`` (decisions over HTTP) and ``scale`` (ten million applicants, on the
+record).
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 from benchmarks import speed  # noqa: E402
 
-WITH_OPTIONS = ("certified", "past", "overlooked", "life", "audit", "rivals", "drift")
-STUDIES = (*WITH_OPTIONS, "audit_speed", "finite", "likeness", "singles")
+WITH_OPTIONS = ("certified", "past", "overlooked", "life", "audit", "rivals", "drift", "service")
+WITH_OPTIONS += ("scale",)
+STUDIES = (*WITH_OPTIONS, "audit_speed", "engines", "finite", "likeness", "singles")
 
 
 def main() -> None:
