@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from browser.checks import browser
 from fixtures import new_database, postgres, url
+from guides import path, shell
 
-__all__ = ["browser", "new_database", "postgres", "url"]
+__all__ = ["browser", "new_database", "path", "postgres", "shell", "url"]

@@ -25,7 +25,9 @@ def quick_commands(folder, place):
     """Make a stand-in for ``fairchance`` in a folder while a server answers for it."""
     stand_in = Path(folder) / "fairchance"
     words = f'exec "{sys.executable}" -I -S "{__file__}" call "{place}" "$@"'
-    stand_in.write_text(f"#!/bin/sh\n{words}\n")
+    # A service that goes on, with processes of its own, is run as it is.
+    real = f'[ "$1" = serve ] && exec "{sys.executable}" -m fairchance "$@"'
+    stand_in.write_text(f"#!/bin/sh\n{real}\n{words}\n")
     stand_in.chmod(0o755)
     one_thread = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     settings = os.environ | one_thread | {"PYTHONUTF8": "1", "COLUMNS": "100"}
@@ -57,9 +59,6 @@ def serve(place):
     import pandas  # noqa: F401, PLC0415
     import pyarrow.parquet  # noqa: F401, PLC0415
 
-    import fairchance.cli.pages.program  # noqa: PLC0415
-    import fairchance.ledger.config  # noqa: PLC0415
-    import fairchance.ledger.summary  # noqa: F401, PLC0415
     from fairchance.cli.app import app  # noqa: PLC0415
 
     with suppress(SystemExit), redirect_stdout(io.StringIO()):

@@ -47,8 +47,7 @@ def test_a_certificate_pays_if_the_past_overlooked_a_group(tmp_path, monkeypatch
     assert (tmp_path / "demo" / "report.html").is_file()
     verdict = find_verdict(read_results(tmp_path / "demo"))
     assert takeaway(verdict) in " ".join(" ".join(lines).split())
-    assert verdict.best.method == "certified-within-group"
+    assert verdict.best.method == "certified"
     assert verdict.best.light == "green"
     assert verdict.best.certificate.never_share == 0
     assert verdict.gain.low > 0
-    assert verdict.exploring.low > 0
