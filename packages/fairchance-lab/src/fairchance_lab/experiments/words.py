@@ -74,7 +74,9 @@ def takeaway(verdict: Verdict) -> str:
         kept += ", with a certificate,"
     if verdict.idle is None or verdict.gain is None:
         alone = "" if best.explored else ", without exploration"
-        return f"Best: “{best.label}” {kept} and earned most{alone}."
+        tried = [one for one in verdict.standings if one.method not in REFERENCES]
+        among = "" if tried[0] is best else " of the methods not measurably above it"
+        return f"Best: “{best.label}” {kept} and earned most{among}{alone}."
     sure = "" if verdict.gain.side() == "above" else ", though not measurably"
     return (
         f"Best: “{best.label}” {kept} and earned {money(verdict.gain.mean)} a round more than "
@@ -182,7 +184,7 @@ def in_groups(verdict: Verdict) -> str:
         return ""
     broken = [one for one in verdict.groups if one.light == "red"]
     named = ", ".join(f"{one.group} ({rate(one.mistakes.mean)} bad)" for one in broken)
-    return f"It broke α for {named}." if broken else "No group is measurably above α."
+    return f"It broke α for {named}." if broken else "It is measurably above α for no group."
 
 
 def by_group(verdict: Verdict) -> str:
