@@ -42,11 +42,22 @@ def write(folder, columns="", *, frame=None, rest=""):
     folder.joinpath("program.toml").write_text(config + rest)
 
 
-def proposed():
+def proposed(*, as_features=False):
     """Return what init proposes for [columns], read as TOML."""
     lines = call(*INIT).stdout.splitlines()
     (start,) = (at for at, line in enumerate(lines) if line.startswith("For example, in [columns]"))
-    return tomllib.loads("\n".join(lines[start + 1 :]))
+    end = [at for at, line in enumerate(lines) if line.startswith("Or, to use 'asked'")]
+    some = lines[end[0] + 1 :] if as_features else lines[start + 1 : end[0] if end else None]
+    return tomllib.loads("\n".join(some))
+
+
+def test_columns_that_a_list_of_features_leaves_out_are_named(folder):
+    write(folder)
+    features = proposed(as_features=True)
+    assert features["features"] == ["income", "debt", "asked"]
+    write(folder, 'features = ["asked"]')
+    names = ("income", "debt", "maritalStatus", "q7")
+    assert done(*INIT)["left_out"] == dict.fromkeys(names, "unlisted")
 
 
 @pytest.mark.parametrize(

@@ -362,17 +362,19 @@ class Config:
 
     def features(self, names: list[str]) -> tuple[str, ...]:
         """Return the features of a file: those named, or all columns without another role."""
-        if self.roles.features:
-            return self.roles.features
-        roles = self.roles
-        taken = {roles.id, roles.outcome, roles.accepted, roles.applied, *self.ignore}
-        taken |= {roles.persons, *roles.groups, *roles.by_lender.values()}
-        features = tuple(name for name in names if name not in taken)
+        features = self.roles.features or self.without_role(names)
         if not features:
             raise InputError(
                 f"a history needs a feature, got {', '.join(map(repr, names))}; add a column."
             )
         return features
+
+    def without_role(self, names: list[str]) -> tuple[str, ...]:
+        """Return the columns of a file that have no role but that of a feature."""
+        roles = self.roles
+        taken = {roles.id, roles.outcome, roles.accepted, roles.applied, *self.ignore}
+        taken |= {roles.persons, *roles.groups, *roles.by_lender.values()}
+        return tuple(name for name in names if name not in taken)
 
     def check_reasons(self, features: tuple[str, ...]) -> None:
         """Raise if a sentence is about a column that is no feature, and so is never a reason."""

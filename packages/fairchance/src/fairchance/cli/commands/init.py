@@ -206,7 +206,7 @@ def _open_roles_message(history: PastApplications, config: Config) -> str:
     what = " and ".join(f"{kinds[kind]} ({', '.join(of)})" for kind, of in looks.items() if of)
     return (
         f"columns look like {what}, which decisions use only if you say so; name each in groups, "
-        f"applied, ignore or features in [columns] of {config.source}."
+        f"applied or ignore in [columns] of {config.source}, or list all features there, with it."
     )
 
 
@@ -223,7 +223,14 @@ def _proposed(history: PastApplications, config: Config) -> list[str]:
     rest = [name for name in looks if name not in (*groups, applied)]
     roles = replace(roles, groups=(*roles.groups, *groups), applied=applied)
     proposed = replace(config, roles=roles, ignore=(*config.ignore, *rest))
-    return [f"For example, in [columns] of {config.source}:", *_in_toml(proposed)]
+    lines = [f"For example, in [columns] of {config.source}:", *_in_toml(proposed)]
+    dates = [name for name in times if looks[name].kind == "date"]  # other forms are not read
+    if dates:
+        used = [one.name for one in history.found if not one.left_out or one.name in dates]
+        roles = replace(roles, applied=config.roles.applied, features=tuple(used))
+        which = ", ".join(map(repr, dates))
+        lines += [f"Or, to use {which}, with all features:", *_in_toml(replace(config, roles=roles))]
+    return lines
 
 
 def _in_toml(config: Config) -> list[str]:

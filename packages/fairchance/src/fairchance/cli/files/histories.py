@@ -203,14 +203,17 @@ def past_applications(sent: SentTable, config: Config, shown: str) -> PastApplic
     check_there(table, [*needed, *roles.groups, *config.texts], shown)
     check_there(table, (*roles.features, *config.ignore, *filter(None, [roles.applied])), shown)
     _check_groups(table, roles.groups, shown)
+    features = config.features(table.column_names)
     columns, found = find_columns(
         table,
-        config.features(table.column_names),
+        features,
         chosen=roles.features,
         texts=config.texts,
         missing=config.missing_values,
         source=shown,
     )
+    others = [one for one in config.without_role(table.column_names) if one not in features]
+    found += [FoundColumn(name, "", "", 0, "unlisted") for name in others]
     ready, refused = split_rows(
         table,
         roles,
@@ -409,6 +412,8 @@ def columns_message(found: list[FoundColumn], where: str, *, persons: bool = Fal
             else ""
         )
         for column in found
-        if column.left_out
+        if column.left_out not in ("", "unlisted")
     ]
+    unlisted = ", ".join(repr(column.name) for column in found if column.left_out == "unlisted")
+    left_out += [f"  {unlisted}: not listed as features {where}"] if unlisted else []
     return [*lines, *(["Left out:", *left_out] if left_out else [])]

@@ -61,8 +61,9 @@ class FoundColumn:
     missing
         How many applicants have no value.
     left_out
-        Why decisions do not use it: ``"empty"``, ``"identifier"``, ``"unreadable"``, or as long as
-        the user has not named its role, ``"protected"`` or ``"applied"``; empty if they do.
+        Why decisions do not use it: ``"empty"``, ``"identifier"``, ``"unreadable"``, ``"unlisted"``
+        if the user listed others, or as long as the user has not named its role, ``"protected"``
+        or ``"applied"``; empty if they do.
     word
         A word that may mean that the value is missing.
     repeats
