@@ -104,6 +104,12 @@ class LedgerError(InputError):
     code = "ledger"
 
 
+class UnverifiedError(LedgerError):
+    """A ledger was changed, and so much that nothing can be read from it."""
+
+    code = "unverified"
+
+
 class RoundClosedError(LedgerError):
     """A decision cannot be recorded, since its round was closed; decide in the next one."""
 

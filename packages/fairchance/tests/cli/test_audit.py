@@ -366,14 +366,32 @@ def test_a_folder_that_cannot_be_made(url):
 # A record that does not fit, and hostile names
 
 
-def test_a_changed_record_is_in_the_pack_and_in_the_exit_code(url, folder):
+def changed(url, folder, statement):
+    """Return a copy of a ledger in which somebody changed a row."""
     place = folder / "copy.db"
     kept = sqlite3.connect(url.removeprefix("sqlite:///"))
     with closing(kept), closing(sqlite3.connect(place)) as copy:
         kept.backup(copy)
     with closing(sqlite3.connect(place, isolation_level=None)) as copy:
-        copy.execute("UPDATE people SET score = score / 2 WHERE person = 700")
-    said = done("audit", f"sqlite:///{place}", "-o", "pack", code=4)
+        assert copy.execute(statement).rowcount
+    return f"sqlite:///{place}"
+
+
+def test_a_record_that_contradicts_itself_gives_no_pack(url, folder):
+    statement = "UPDATE people SET accepted = 0 WHERE person = {}"
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as ledger:
+        sure = "SELECT max(person) FROM people WHERE accepted AND propensity = 1 AND person < 1000"
+        (person,) = ledger.execute(sure).fetchone()
+    place = changed(url, folder, statement.format(person))
+    error = done("audit", place, "-o", "pack", code=4)["error"]
+    assert error["code"] == "unverified"
+    assert f"(person {person}) in people was changed" in error["message"]
+    assert not Path("pack").exists()
+
+
+def test_a_changed_record_is_in_the_pack_and_in_the_exit_code(url, folder):
+    place = changed(url, folder, "UPDATE people SET score = score / 2 WHERE person = 700")
+    said = done("audit", place, "-o", "pack", code=4)
     assert said["verified"] is False
     assert said["message"].startswith("The record does not fit, so all that follows may be false.")
     assert said["checkpoint"] is None

@@ -67,7 +67,8 @@ EXIT_CODES = {
 }
 VERIFICATION_FAILED, UNEXPECTED = 4, 70
 LIGHT_CODES = {"red": 6, "amber": 7}
-_OTHERS = {"not_installed": 2, "unavailable": 3, "paused": 5}  # by the code of an error
+# Exit codes of errors, by their code.
+_OTHERS = {"not_installed": 2, "unavailable": 3, "unverified": VERIFICATION_FAILED, "paused": 5}
 _LEDGER = "FAIRCHANCE_LEDGER"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

@@ -23,9 +23,13 @@ from fairchance.cli.options import (
     progress,
 )
 from fairchance.cli.output import print_json, print_lines
+from fairchance.errors import InputError, UnverifiedError
 from fairchance.words import intervals_assume
 
 if TYPE_CHECKING:  # slow to import
+    from fairchance.audit import DecisionLog
+    from fairchance.ledger import Program
+    from fairchance.ledger.view import ProgramView
     from fairchance.pages.audit import Audited
 
 __all__ = ["audit"]
@@ -58,7 +62,7 @@ def audit(
     The pack says how the decisions did and how other policies would have done, whether gaps between
     groups are real or selection, which applicants the record says nothing about, and whether scores
     are calibrated. The ledger is verified; if it does not fit, the pack says so and the exit code
-    is 4.
+    is 4. A record that contradicts itself gives no pack.
 
     Example: fairchance audit sqlite:///lender.db -o pack/ --purpose "Consumer loans"
     """
@@ -84,6 +88,18 @@ def audit(
         print_lines([said, assumed, f"Pack: {out.resolve()}", audited.verified[-1]])
     if not fits:
         raise typer.Exit(VERIFICATION_FAILED)
+
+
+def _log_of(program: Program, view: ProgramView, *, groups: bool) -> DecisionLog:
+    """Return the decisions; if they contradict each other, say what was changed."""
+    try:
+        return view.decision_log(groups=groups)
+    except InputError as error:
+        found = program.verify()
+        if found.ok:
+            raise
+        said = f"{found.problem} The record contradicts itself, so there is no pack."
+        raise UnverifiedError(said) from error
 
 
 def _audited(
@@ -112,7 +128,7 @@ def _audited(
     opened = open_program(url, program, None, trusted)
     with progress("reading decisions", json), opened.reading() as view:
         summary = view.summary(groups=groups)
-        log = view.decision_log(groups=groups)
+        log = _log_of(opened, view, groups=groups)
         parts = decision_tables(view.reader, groups=groups)
         decisions = arrow().concat_tables(parts)
     with progress("making every decision again", json):

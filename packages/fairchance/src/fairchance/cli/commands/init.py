@@ -228,8 +228,8 @@ def _proposed(history: PastApplications, config: Config) -> list[str]:
     if dates:
         used = [one.name for one in history.found if not one.left_out or one.name in dates]
         roles = replace(roles, applied=config.roles.applied, features=tuple(used))
-        which = ", ".join(map(repr, dates))
-        lines += [f"Or, to use {which}, with all features:", *_in_toml(replace(config, roles=roles))]
+        lines.append(f"Or, to use {', '.join(map(repr, dates))}, with all features:")
+        lines += _in_toml(replace(config, roles=roles))
     return lines
 
 
