@@ -37,9 +37,15 @@ def units(tmp_path_factory):
     return folder
 
 
+def job():
+    """Return the commands that write the job and run it."""
+    (text,) = [text for text in blocks("console") if "job.sh <<" in text]
+    return text
+
+
 def cron():
     """Return the command that cron runs."""
-    (line,) = [line for line in blocks("text")[0].splitlines() if not line.startswith("#")]
+    (line,) = [line for line in blocks("text")[0].splitlines() if re.match(r"[\d*]", line)]
     fields = line.split(None, 5)
     assert all(re.fullmatch(r"\d+|\*", field) for field in fields[:5])
     assert not re.search(r"(?<!\\)%", fields[5])  # cron takes it for the end of the line
@@ -72,11 +78,7 @@ def airflow(monkeypatch):
 
 
 def test_each_scheduler_runs_the_job(shell, units, monkeypatch):
-    first, (job,) = (
-        blocks("console")[0],
-        [text for text in blocks("console") if "job.sh <<" in text],
-    )
-    for command, _ in commands(first) + commands(job):
+    for command, _ in commands(blocks("console")[0]) + commands(job()):
         shell.run(command, "2031-01-15")
         assert shell.code == 0
     (shell.folder / "lender.env").write_text("FAIRCHANCE_LEDGER=sqlite:///lender.db\n")
@@ -88,6 +90,21 @@ def test_each_scheduler_runs_the_job(shell, units, monkeypatch):
         shell.run(command.replace(HOME, str(shell.folder)), "2031-02-15")
         assert shell.code == 0
         (shell.folder / "decisions-2031-02.csv").unlink()
+
+
+def test_cron_mails_why_the_job_failed(shell):
+    shell.folder.joinpath("lender.env").write_text("FAIRCHANCE_LEDGER=sqlite:///missing.db\n")
+    shell.folder.joinpath("bin").mkdir()
+    mail = shell.folder / "bin" / "mail"
+    mail.write_text('#!/bin/sh\n{ echo "$@"; cat; } > mail.txt\n')
+    mail.chmod(0o755)
+    for command, _ in commands(job())[:-1]:
+        shell.run(command, "2031-01-15")
+    shell.run(f'export PATH="{shell.folder}/bin:$PATH"', None)
+    shell.run(cron().replace(HOME, str(shell.folder)), "2031-01-15")
+    sent = (shell.folder / "mail.txt").read_text()
+    assert "-s fairchance: 2 " in sent
+    assert "missing.db" in sent
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd")

@@ -237,5 +237,18 @@ def test_an_alert_that_nobody_takes_ends_with_exit_code_3(lender, monkeypatch):
     assert run("status", lender_url(lender), "--notify", code=3).stdout.startswith("AMBER: ")
 
 
+def test_an_alert_that_nobody_takes_hides_no_light(lender, monkeypatch):
+    monkeypatch.setattr("fairchance.ledger.alerts._PAUSES", ())
+    monkeypatch.setenv("FAIRCHANCE_ALERTS_SECRET", "eDl" * 12)
+    monkeypatch.setenv("FAIRCHANCE_ALERTS_URL", "http://127.0.0.1:9/")
+    asked = ("status", lender_url(lender), "--notify", "--fail-on")
+    ran = run(*asked, "amber", code=7)
+    assert ran.stdout.startswith("AMBER: ")
+    assert "127.0.0.1" in ran.stderr
+    found = json.loads(run(*asked, "amber", "--json", code=7).stdout)
+    assert (found["light"], "alert" in found) == ("amber", False)
+    run(*asked, "red", code=3)
+
+
 def lender_url(program):
     return program.ledger.engine.url.render_as_string()

@@ -23,8 +23,8 @@ from fairchance.cli.options import (
     open_program,
     progress,
 )
-from fairchance.cli.output import Console, print_json, print_lines, print_table
-from fairchance.errors import InputError
+from fairchance.cli.output import Console, print_error, print_json, print_lines, print_table
+from fairchance.errors import InputError, UnavailableError
 from fairchance.words import (
     LIGHTS,
     amount,
@@ -110,13 +110,21 @@ def status(
         receiver = _receiver(summary) if notify else None
         if not json:  # before the receiver is told, who may not answer
             print_status(Console(), summary, late, rounds)
-        told = {} if receiver is None else {"alert": _alert(opened.ledger, summary, receiver, late)}
+        light = worst_light(check_health(summary, late))
+        fails = fail_on is not None and LIGHTS.index(light) <= LIGHTS.index(fail_on)
+        told = {}
+        if receiver is not None:
+            try:
+                told = {"alert": _alert(opened.ledger, summary, receiver, late)}
+            except UnavailableError as error:
+                if not fails:
+                    raise
+                print_error(str(error))  # the light matters more than who was told of it
         if json:
             print_json(status_data(summary, late) | told)
         else:
             print_lines([_alert_words(alert) for alert in told.values()])
-        light = worst_light(check_health(summary, late))
-        if fail_on is not None and LIGHTS.index(light) <= LIGHTS.index(fail_on):
+        if fails:
             raise typer.Exit(LIGHT_CODES[light])
 
 
