@@ -47,7 +47,8 @@ def build(top, *options):
     """Build the site of a copy of the pages in a folder; warnings are errors."""
     made = shutil.ignore_patterns("gallery", "api", "sg_execution_times.rst", "__pycache__")
     shutil.copytree(ROOT / "docs", top / "docs", ignore=made)
-    shutil.copytree(ROOT / "examples", top / "examples")
+    for name in ("examples", "deploy"):
+        shutil.copytree(ROOT / name, top / name)
     for page in ROOT.glob("*.md"):
         shutil.copy(page, top)
     words = ["-q", "-W", "--keep-going", *options, top / "docs", top / "site"]

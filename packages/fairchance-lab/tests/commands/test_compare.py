@@ -213,7 +213,8 @@ def test_repeated_rows_are_reported(monkeypatch):
     command = ("compare", "mine.toml", "--repetitions", 1, "--jobs", 1, "--out", "a b")
     line = (
         "A repetition draws 480 people with replacement from 1,000 rows, so rows repeat, and a "
-        "learner that memorises rows looks better than it would among new people (docs/worlds.md)."
+        "learner that memorises rows looks better than it would among new people (documentation: "
+        "World files)."
     )
     output = call(*command).stdout
     assert line in output

@@ -24,18 +24,21 @@ def evidence_of(rung, certificate, bets, chances):
             continue
         if int(bet["round"]) > int(certificate["through_round"]):
             continue
-        persons = {}
+        persons, largest = {}, {4: 0.0, 8: 0.0}
         for at, row in enumerate(chances):
             if (row["ladder"], row["round"]) != (bet["ladder"], bet["round"]):
                 continue
             p, pi = float(row["logged_chance"]), float(row[f"chance_{rung}"])
             sums = persons.setdefault(row.get("person") or f"row {at}", {4: 0.0, 8: 0.0})
             for cap in sums:
-                sums[cap] -= (1 - alpha) * max(pi - cap * p, 0)
+                uncovered = max(pi - cap * p, 0)
+                sums[cap] -= (1 - alpha) * uncovered
+                largest[cap] = max(largest[cap], min(pi / p, cap) + uncovered)
                 if row["accepted"] == "true":
                     sums[cap] += min(pi / p, cap) * (alpha - float(row["bad"]))
         for name in gamblers:
             cap, share = int(name.split("_")[0]), float(bet[f"bet{name}"])
+            assert (1 - alpha) * share * largest[cap] <= 0.95 + 1e-9
             logs[name] += sum(math.log(1 + share * z[cap]) for z in persons.values())
             logs[name] += float(bet[f"others{name}"])
         after = math.log(sum(map(math.exp, logs.values())) / len(logs))

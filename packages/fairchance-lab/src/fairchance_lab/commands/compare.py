@@ -133,7 +133,7 @@ def print_compared(
     tested = paired_tables(results, method)
     unjudged = [
         f"{name} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "
-        f"population is not known (docs/worlds.md)."
+        f"population is not known (documentation: World files)."
         for name in find_unjudged(results)
     ]
     if json:

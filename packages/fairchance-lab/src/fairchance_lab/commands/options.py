@@ -68,8 +68,8 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="An option of Algorithm 1's methods, such as weight_cap=10 (see docs/worlds.md); may "
-        "be repeated.",
+        help="An option of Algorithm 1's methods, such as weight_cap=10 (documentation: World "
+        "files); may be repeated.",
     ),
 ]
 PaperText = Annotated[

@@ -27,7 +27,9 @@ from fairchance_lab.commands.options import (
 
 
 def simulate(
-    world: Annotated[Path, typer.Argument(help="A TOML file of a world (docs/worlds.md).")],
+    world: Annotated[
+        Path, typer.Argument(help="A TOML file of a world (documentation: World files).")
+    ],
     repetitions: Repetitions = None,
     methods: Methods = None,
     set_: Set = None,

@@ -76,7 +76,7 @@ def compare(world: str | Path | Mapping[str, Any], *, jobs: int = 1) -> Results:
     Parameters
     ----------
     world
-        A TOML file of a world (``docs/worlds.md``), or the same content as a dictionary. With
+        A TOML file of a world (documentation: World files), or its content as a dictionary. With
         ``judged = true``, policies are also judged on the whole population, which takes longer.
     jobs
         Repetitions at a time; −1 means one per core.

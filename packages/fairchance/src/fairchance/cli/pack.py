@@ -34,8 +34,8 @@ _TABLES = {
     "unknown.csv": "slices of applicants, with outcomes and what learning would cost",
     "calibration.csv": "recorded scores against the share of good outcomes",
     "drift.csv": "scores, acceptances and mistakes by round",
-    "decisions.csv": "every decision with its outcome; region exploit: by score or lender, "
-    "explore: drawn",
+    "decisions.csv": "every decision with its outcome; explored: region explore and accepted; "
+    "drawn: in a draw of fixed size (Algorithm 1), not by a coin of one's own",
     "certificates.csv": "each certificate, with the rungs it rests on and the evidence it needs",
     "bets.csv": "the tests behind certificates: what was bet on each rung in each round",
     "chances.csv": "the tests behind certificates: who was accepted, with which chances",
@@ -188,11 +188,11 @@ def _readme(audited: Audited, names: Collection[str]) -> Iterator[str]:
     yield ""
     yield from (f"{name}: {about[name]}" for name in NAMES if name in names)
     yield ""
-    yield "To check it, on the ledger or a copy of it:"
-    yield "fairchance verify" + " --checkpoint checkpoint.txt" * ("checkpoint.txt" in names)
-    yield "fairchance audit -o again/"
-    yield "fairchance evaluate --policy 'score >= 0.85'"
-    yield "fairchance export -o decisions.csv"
+    yield "To check it, on the ledger or a copy of it, such as sqlite:///copy.db for LEDGER:"
+    yield "fairchance verify LEDGER" + " --checkpoint checkpoint.txt" * ("checkpoint.txt" in names)
+    yield "fairchance audit LEDGER -o again/"
+    yield "fairchance evaluate LEDGER --policy 'score >= 0.85'"
+    yield "fairchance export LEDGER -o decisions.csv"
     yield ""
     yield "Missing numbers are empty. Rates are shares, from 0 to 1."
     if "chances.csv" in names:
@@ -200,7 +200,7 @@ def _readme(audited: Audited, names: Collection[str]) -> Iterator[str]:
     elif "bets.csv" in names:
         yield ""
         yield "Chances of so many applicants fit in no spreadsheet, so chances.csv is left out."
-        yield "fairchance verify --relearn repeats every test."
+        yield "fairchance verify LEDGER --relearn repeats every test."
 
 
 _RECOMPUTED = """
@@ -214,11 +214,15 @@ certificates.csv. For each of these:
    and z8 with 8 for 4. If there is a column person, sum z over the rows of a person in a round.
 3. Of each column bet4_... of the round, ln(1 + bet * z4), and of bet8_... with z8. Sum these over
    the applicants of all rounds so far, and others4_... or others8_... over these rounds: the logs
-   of wealth. Others are the rejected of a round, less what it may cost that its outcomes share a
-   shock.
+   of wealth. Others are the rejected of a round, as a sum, less what it may cost that its outcomes
+   share a shock.
 4. The evidence is ln of the mean of the exp of these logs; the largest over rounds counts, and has
    to be at least -ln(delta_part). In bets.csv, evidence is the one after the round.
-A certificate that cannot be recomputed has the reason in not_recomputed.
+A bet rests on the policies alone, which were frozen before the round. No outcome can ruin it:
+   (1 - alpha) * bet * (min(chance / logged_chance, 4) + max(chance - 4 * logged_chance, 0))
+is at most 0.95 in every row of the round, and the same with 8. fairchance verify LEDGER --relearn
+recomputes bets and others from the record. If there is a column not_recomputed, it says why a
+certificate is not among the rows.
 """.rstrip().split("\n")
 
 

@@ -248,14 +248,15 @@ def repeated_rows_remarks(n_rows: int, n_drawn: int) -> list[str]:
     []
     >>> print(*repeated_rows_remarks(4_000, 10_000))
     A repetition draws 10,000 people with replacement from 4,000 rows, so rows repeat, and a \
-learner that memorises rows looks better than it would among new people (docs/worlds.md).
+learner that memorises rows looks better than it would among new people (documentation: World \
+files).
     """
     if n_drawn <= n_rows * _REPEATED_SHARE:
         return []
     return [
         f"A repetition draws {n_drawn:,} people with replacement from {n_rows:,} rows, so rows "
         f"repeat, and a learner that memorises rows looks better than it would among new people "
-        f"(docs/worlds.md)."
+        f"(documentation: World files)."
     ]
 
 
