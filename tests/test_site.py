@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 
 WORDS = {  # what readers type, and a page that must be among the first three answers
     "not taken up": "guide/late.html",
+    "year late outcomes": "guide/late.html",
     "shadow": "gallery/plot_11_ramp.html",
     "exit code": "run/exit-codes.html",
 }
