@@ -98,7 +98,7 @@ def test_every_kind_of_error_has_an_exit_code(monkeypatch):
     for kind in kinds(InputError):
         error = kind("1", "2") if kind is VersionsError else kind("no.")
         monkeypatch.setattr("fairchance.simulate.plan.Plan", Mock(side_effect=error))
-        expected = {"unavailable": 3, "paused": 5}.get(kind.code, 2)
+        expected = {"unavailable": 3, "unverified": 4, "paused": 5}.get(kind.code, 2)
         assert call("plan").exit_code == expected
 
 
