@@ -46,13 +46,20 @@ __all__ = [
 
 
 _FIRST_LINE, _NEXT_LINE = 2.0, 10.0  # seconds between lines of progress
+_ENDLESS = 100_000  # columns, more than any line has
 
 
 class Console(rich.console.Console):
-    """A console that prints text as it is, with escapes for what a terminal would obey."""
+    """A console that prints text as it is, with escapes for what a terminal would obey.
+
+    A file or a pipe has no width, so lines are as long as they need to be, unless ``COLUMNS`` says
+    otherwise.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, highlight=False, **options)
+        if not (self.is_terminal or "width" in options or os.environ.get("COLUMNS")):
+            self.width = _ENDLESS
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return the text to print; rich calls this for each string, also in tables."""
@@ -76,8 +83,8 @@ def print_table(
 ) -> None:
     r"""Print a table with names in the first column and numbers in the others.
 
-    If the window is too narrow, titles and numbers are broken between words, and names stay whole;
-    words are broken only if that is not enough.
+    If the window is too narrow, titles and cells are broken between words, and names stay whole. If
+    that is not enough, each row becomes lines of titles and cells: a number is never broken.
 
     Examples
     --------
@@ -95,11 +102,17 @@ def print_table(
     widths, gap = _widths(console, lines), 1
     if not widths:
         widths, gap = _widths(console, lines, gap=0), 0
+    if not widths:
+        console.print(title, soft_wrap=True)
+        for name, *cells in lines[1:]:
+            console.print(name, soft_wrap=True)
+            for head, cell in zip(lines[0][1:], cells, strict=True):
+                console.print(f"  {head}: {cell}", soft_wrap=True)
+        return
     table = Table(title=title, box=SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
     for at, name in enumerate(lines[0]):
         justify: JustifyMethod = "right" if at else "left"
-        width = widths[at] if widths else None
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=at == 0, width=width)
+        table.add_column(name, justify=justify, no_wrap=at == 0, width=widths[at])
     for line in lines[1:]:
         table.add_row(*line)
     console.print(table)
