@@ -18,6 +18,7 @@ from fairchance.audit.draws import Tally
 from fairchance.audit.rates import WHOLE, anytime_interval, group_errors, judge, last_above
 from fairchance.core.decisions import Note
 from fairchance.core.metrics import exact_interval
+from fairchance.core.utility import Revenue
 from fairchance.ledger import health
 from fairchance.ledger.control import Control
 from fairchance.ledger.health import TINY, Check, check_health, find_check, worst_light
@@ -211,7 +212,9 @@ def test_a_program_is_asked_thirteen_questions(plain, pilot):
         ((3, 2, 0, 0), "mistakes_open", "green"),  # too few to say anything
         ((80, 20, 0, 0), "mistakes_above", "amber"),
         ((500, 500, 0, 0), "mistakes_broken", "red"),
-        ((500, 500, 0, 90_000), "mistakes_contested", "amber"),
+        ((790, 210, 0, 900), "mistakes_contested", "amber"),
+        ((500, 500, 0, 90_000), "mistakes_early", "green"),  # bad outcomes come before good ones
+        ((0, 6, 0, 450), "mistakes_early", "green"),
     ],
 )
 def test_mistakes_are_judged_with_pending_outcomes_in_mind(plain, outcomes, finding, light):
@@ -224,6 +227,30 @@ def test_mistakes_are_judged_with_pending_outcomes_in_mind(plain, outcomes, find
     else:
         assert math.isnan(check.value)
         assert (check.low, check.high) == (0.0, 1.0)
+
+
+def test_early_bad_outcomes_of_shadow_mode_are_no_headline(plain):
+    """Whose decisions they are is said, and nothing is alarming but what pending ones cannot mend."""
+    early = Outcomes(0, 6, 0, 450)
+    row = replace(shadowed(plain).rounds[0], outcomes=early)
+    early = replace(plain, rounds=(row,), outcomes=early, explored=Outcomes(0, 0, 0, 0))
+    early = replace(early, promise=replace(plain.promise, utility=Revenue(200, 1000)))
+    women = replace(group("women", 456, 456, bad=6, known=6), attribute="sex")
+    early = replace(early, groups=(women,))
+    checks = check_health(early)
+    assert worst_light(checks) == "green"
+    found = find_check(checks, "mistakes")
+    assert (found.facts["shadow"], found.facts["rounds"]) == (1, 1)
+    assert "today's process" in check_text(found)
+    cards = {card.title: card for card in first_screen(early, checks, 180.0).cards}
+    assert [cards[name].value for name in ("Mistakes", "Earned", "Groups")] == ["–"] * 3
+    assert "−6,000" in cards["Earned"].text
+    assert early.so_far()["shadow"]
+    assert not plain.so_far()["shadow"]
+    broken = check_health(replace(early, outcomes=Outcomes(300, 300, 0, 0)))
+    assert "today's process" in check_words(broken[0]).finding
+    mixed = check_health(replace(early, rounds=(row, *plain.rounds)))
+    assert find_check(mixed, "mistakes").facts["shadow"] == 1
 
 
 def test_certified_rounds_are_tested_by_themselves(pilot):

@@ -142,6 +142,11 @@ class Rate:
     least: float
     most: float
 
+    @property
+    def early(self) -> bool:
+        """Whether fewer than half of the cases are known, which may be those that come first."""
+        return self.n < self.missing
+
 
 def rate_of(
     count: int,
@@ -197,19 +202,23 @@ def light_of(rate: Rate, bound: float) -> Literal["red", "amber", "green"]:
     """Return the light of a rate that should be at most a bound.
 
     Red if it is broken, amber if it looks broken, or if no outcome is known though some should be,
-    and green otherwise.
+    and green otherwise. While most cases are missing nothing looks broken, since bad outcomes come
+    before good ones.
 
     Examples
     --------
-    >>> light_of(rate_of(60, 100), 0.15), light_of(rate_of(60, 100, missing=9000), 0.15)
+    >>> light_of(rate_of(60, 100), 0.15), light_of(rate_of(23, 100, missing=90), 0.15)
     ('red', 'amber')
-    >>> light_of(rate_of(2, 5), 0.15), light_of(rate_of(0, 0, missing=50), 0.15)
-    ('green', 'amber')
+    >>> light_of(rate_of(2, 5), 0.15), light_of(rate_of(6, 6, missing=450), 0.15)
+    ('green', 'green')
+    >>> light_of(rate_of(0, 0, missing=50), 0.15)
+    'amber'
     """
     judged = judge(rate, bound)
     if judged == "broken":
         return "red"
     looks_broken = rate.low > bound or (rate.value > bound and rate.n >= ENOUGH)
+    looks_broken &= not rate.early
     unknown = judged == "unknown" and rate.missing >= ENOUGH
     return "amber" if looks_broken or unknown else "green"
 

@@ -134,13 +134,13 @@ def _mistakes(summary: Summary) -> Iterator[Check]:
     alpha = summary.promise.alpha
     if alpha is None or not summary.rounds:
         return
-    whole = _bad("mistakes", "", summary.outcomes.mistakes(), alpha)
+    whole = _bad("mistakes", "", summary.outcomes.mistakes(), alpha, summary.rounds)
     yield whole
     if whole.light != "red":
         yield from _last_rounds(summary.rounds, alpha)
     for group in _named(summary):
         if group.n_accepted:
-            yield _bad("mistakes", group.name, group.mistakes, alpha)
+            yield _bad("mistakes", group.name, group.mistakes, alpha, summary.rounds)
 
 
 def _last_rounds(rounds: Sequence[RoundSummary], alpha: float) -> Iterator[Check]:
@@ -149,20 +149,25 @@ def _last_rounds(rounds: Sequence[RoundSummary], alpha: float) -> Iterator[Check
     found = last_above([(one.bad, one.known, one.taken - one.known) for one in seen], alpha)
     if found is not None and len(found[0]) < len(rounds):
         stretch, rate = found
-        check = _bad("last rounds", "", rate, alpha)
+        check = _bad("last rounds", "", rate, alpha, [rounds[at] for at in stretch])
         if check.light == "green":  # few outcomes, of which hardly one is good
             check = replace(check, finding="mistakes_above", light="amber")
         facts = {"first": rounds[stretch[0]].round, "last": rounds[stretch[-1]].round}
         yield replace(check, facts={**check.facts, **facts})
 
 
-def _bad(question: str, group: str, rate: Rate, alpha: float) -> Check:
-    """Compare the share of bad among known outcomes with α."""
+def _bad(
+    question: str, group: str, rate: Rate, alpha: float, rounds: Sequence[RoundSummary]
+) -> Check:
+    """Compare the share of bad among known outcomes of some rounds with α."""
     judged, light = judge(rate, alpha), light_of(rate, alpha)
     finding = f"mistakes_{judged}"
     if judged == "open" and light == "amber":
         finding = "mistakes_contested" if rate.low > alpha else "mistakes_above"
+    elif judged == "open" and rate.early and rate.value > alpha:
+        finding = "mistakes_early"
     facts = {"bad": rate.count, "known": rate.n, "missing": rate.missing}
+    facts |= {"rounds": len(rounds), "shadow": sum(not row.ramp for row in rounds)}
     return Check(question, finding, light, group, rate.value, rate.low, rate.high, alpha, facts)
 
 
@@ -346,7 +351,7 @@ def _certificate(summary: Summary) -> Iterator[Check]:
     certified = Outcomes.sum(row.outcomes for row in summary.rounds if row.stands)
     if certified.known and summary.promise.alpha is not None:
         alpha, rate = summary.promise.alpha, certified.mistakes()
-        yield _bad("certified rounds", "", rate, alpha)
+        yield _bad("certified rounds", "", rate, alpha, [row for row in summary.rounds if row.stands])
 
 
 def _needs(group: str | None, record: CertifiedRound) -> dict[str, Any]:

@@ -78,9 +78,10 @@ class Money:
     whole, periods
         All rounds, and each period.
     reason
-        Why there is no difference: ``"no_complete_round"``, ``"not_identified"`` (the program
-        hardly ever accepts some whom today's policy accepts), ``"no_rejections"`` or
-        ``"open_history"`` (of the history); empty otherwise.
+        Why there is no difference: ``"shadow"`` (today's policy decided on all), which makes it 0;
+        ``"no_complete_round"``, ``"not_identified"`` (the program hardly ever accepts some whom
+        today's policy accepts), ``"no_rejections"`` or ``"open_history"`` (of the history), with
+        which it is unknown; empty otherwise.
     """
 
     against: Against
@@ -144,7 +145,7 @@ def money_of(
     whole, why = earned("", rounds)
     moved = _moved(rounds)
     if log is not None and not moved:
-        whole, why = replace(whole, added=0.0), ""
+        whole, why = replace(whole, added=0.0), "shadow"
     elif log is not None and rounds[0].round == last and whole.n_known:
         some = log.select(np.isin(log.round, moved))
         if some.known.any():

@@ -532,6 +532,11 @@ class Summary(Displayed):
         return [record for row in self.rounds for record in row.records]
 
     @property
+    def in_shadow(self) -> bool:
+        """Whether the lender's own process decided on all applicants so far."""
+        return bool(self.rounds) and not any(row.ramp for row in self.rounds)
+
+    @property
     def accepts_everybody(self) -> bool:
         """Whether all applicants were accepted, though the history lets expect rejections."""
         usual = 1 - self.history.accepted / self.n_history if self.n_history else 0.0
@@ -551,8 +556,9 @@ class Summary(Displayed):
     def so_far(self) -> dict[str, Any]:
         """Return the known mistakes among accepted applicants of all rounds, for JSON."""
         rate, by_hand = self.outcomes.mistakes(), self.overridden
+        alpha = self.promise.alpha
         return {
-            "alpha": self.promise.alpha,
+            "alpha": alpha,
             "bad": rate.count,
             "known": rate.n,
             "pending": self.outcomes.pending,
@@ -560,6 +566,8 @@ class Summary(Displayed):
             "not_taken": self.outcomes.not_taken,
             "fdr": rate.value,
             "interval": (rate.low, rate.high),
+            "early": alpha is not None and rate.early and rate.value > alpha,
+            "shadow": self.in_shadow,
             "shock": self.promise.shock,
             "by_override": {"accepted": by_hand.accepted, "known": by_hand.known},
         }

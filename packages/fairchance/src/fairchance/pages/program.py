@@ -188,11 +188,7 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
         share = percent(accepted / max(1, summary.total("n_people")))
         yield Card("Accepted", share, "of applicants. The program has no utility, so no earnings.")
     else:
-        known = f"from {counted(outcomes.known, 'known outcome')}, compared with rejecting all."
-        last = [f"{_earned(summary, row.outcomes)} in round {row.round}" for row in _last(summary)]
-        known += f" So far {', '.join(last)}." if len(last) > 1 else ""
-        known += "" if summary.currency else " The program names no currency."
-        yield Card("Earned", _earned(summary, outcomes), known)
+        yield _earned_card(summary)
     if summary.money is not None:
         money, currency = summary.money, summary.currency
         value = amount(money.whole.added, currency)
@@ -214,6 +210,21 @@ def _cards(summary: Summary, checks: Sequence[Check], late: float) -> Iterator[C
     yield Card("Pending", f"{pending.n:,}", text, light)
 
 
+def _earned_card(summary: Summary) -> Card:
+    """Return what was earned; no loss as a headline while most outcomes are missing."""
+    outcomes, by = summary.outcomes, "by today's process, " if summary.in_shadow else ""
+    value = _earned(summary, outcomes)
+    text = f"{by}from {counted(outcomes.known, 'known outcome')}, compared with rejecting all."
+    if outcomes.mistakes().early and summary.worth(outcomes) < 0:
+        of = counted(outcomes.taken, "loan")
+        text = f"{value} {text} Too few of {of} to go by: bad outcomes come before good ones."
+        value = "–"
+    last = [f"{_earned(summary, row.outcomes)} in round {row.round}" for row in _last(summary)]
+    text += f" So far {', '.join(last)}." if len(last) > 1 else ""
+    text += "" if summary.currency else " The program names no currency."
+    return Card("Earned", value, text)
+
+
 def _mistakes_card(summary: Summary, checks: Sequence[Check]) -> Card:
     """Return the mistakes of all rounds; those of the last ones first, if they are above α."""
     whole, last = (find_check(checks, question) for question in ("mistakes", "last rounds"))
@@ -221,14 +232,16 @@ def _mistakes_card(summary: Summary, checks: Sequence[Check]) -> Card:
         rate = summary.outcomes.mistakes()
         return Card("Mistakes", percent(rate.value), rate_text(rate))
     if last is None:
-        return Card("Mistakes", percent(whole.value), check_text(whole), whole.light)
+        value = "–" if whole.finding == "mistakes_early" else percent(whole.value)
+        return Card("Mistakes", value, check_text(whole), whole.light)
     said = f"{check_text(last)} {check_words(whole).finding}"
     return Card("Mistakes", percent(last.value), said, last.light)
 
 
 def _last(summary: Summary) -> list[RoundSummary]:
-    """Return the last rounds with known outcomes, the newest of which may have few."""
-    return [row for row in summary.rounds if row.outcomes.known][-_LAST:]
+    """Return the last rounds of whose outcomes most are known."""
+    known = [row for row in summary.rounds if row.outcomes.known]
+    return [row for row in known if not row.outcomes.mistakes().early][-_LAST:]
 
 
 def _last_card(summary: Summary) -> Card:
@@ -266,13 +279,15 @@ def _group_card(summary: Summary, checks: Sequence[Check]) -> Card:
     above = [c for c in above if c.value > c.bound]
     light = worst_light([*compared, *above])
     known = any(group.outcomes.known for group in groups)
-    value = "none above α" if known and summary.promise.alpha is not None else "–"
+    early = any(c.finding == "mistakes_early" and c.group for c in checks)
+    judged = known and not early and summary.promise.alpha is not None
+    value = "none above α" if judged else "–"
     if any(c.light == light for c in above):
         value = f"{first_of([c.group for c in above if c.light == light])} above α"
     elif light != "green":
         unequal = any(c.finding == "acceptance_unequal" for c in compared if c.light == light)
         value = "accepted unequally" if unequal else "acceptance differs"
-    enough = [group for group in groups if group.outcomes.known >= ENOUGH]
+    enough = [g for g in groups if g.outcomes.known >= ENOUGH and not g.mistakes.early]
     bad = _ends("Bad", {g.name: g.mistakes for g in enough})
     accepted = _ends("Accepted", {g.name: g.acceptance for g in groups if g.is_stated})
     return Card("Groups", value, f"{bad} {accepted}".strip(), light)

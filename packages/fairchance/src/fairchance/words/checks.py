@@ -144,6 +144,7 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
     --------
     >>> so_far = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "fdr": 0.075}
     >>> so_far |= {"withdrawn": 0, "not_taken": 0, "interval": (0.0074, 0.27), "shock": 0.0}
+    >>> so_far |= {"early": False, "shadow": False}
     >>> so_far |= {"by_override": {"accepted": 0, "known": 0}}
     >>> print(mistakes_so_far(so_far))
     So far 3 of 40 known outcomes are bad: 7.5 % (0.74 % to 27 %); 9 are pending. Intervals assume
@@ -162,11 +163,13 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
             f"So far {so_far['bad']:,} of {so_far['known']:,} known outcomes are bad: "
             f"{percent(so_far['fdr'])} ({percents(so_far['interval'])})"
         )
-        message += "" if alpha is None else f", against a bound of {percent(alpha)}"
+        against = "too few to compare with" if so_far["early"] else "against"
+        message += "" if alpha is None else f", {against} a bound of {percent(alpha)}"
     message += f"; {counted(so_far['pending'], 'is', 'are')} pending"
     message += f" and {so_far['withdrawn']:,} withdrawn" * (so_far["withdrawn"] > 0)
     message += f"; {so_far['not_taken']:,} not taken" * (so_far["not_taken"] > 0)
     message = f"{message}."
+    message += " Today's process decided on all of them." if so_far["shadow"] else ""
     message += f" {intervals_assume(so_far['shock'])}" if so_far["known"] else ""
     by_hand = so_far["by_override"]
     if by_hand["accepted"]:
@@ -182,14 +185,17 @@ def mistakes_so_far(so_far: Mapping[str, Any]) -> str:
 
 def _mistakes(check: Check) -> CheckWords:
     """Return how many known outcomes are bad, compared with α."""
-    subject = check.group or "All applicants"
-    subject = "Certified rounds" if check.question == "certified rounds" else subject
-    if check.question == "last rounds":
-        subject = span(check.facts["first"], check.facts["last"]).capitalize()
-    known = check.facts["known"]
+    subject, known = _subject(check), check.facts["known"]
     if not known:
         observe = "observe outcomes as they arrive"
         return CheckWords(f"{subject}: no outcome is known yet.", sentence(observe), observe)
+    if check.finding == "mistakes_early":
+        is_known = counted(known + check.facts["missing"], "outcome is", "outcomes are")
+        return CheckWords(
+            f"{subject}: {known:,} of {is_known} known, too few to compare with "
+            f"α = {percent(check.bound)}.",
+            f"{counted(check.facts['bad'], 'is', 'are')} bad, and bad outcomes come before good ones.",
+        )
     above = check.value > check.bound
     finding = (
         f"{subject}: {percent(check.value)} of "
@@ -200,9 +206,28 @@ def _mistakes(check: Check) -> CheckWords:
     return CheckWords(finding, *_meaning_of_mistakes(check))
 
 
+def _subject(check: Check) -> str:
+    """Return whose mistakes were counted, and in how many rounds the lender decided on all."""
+    subject = check.group or "All applicants"
+    subject = "Certified rounds" if check.question == "certified rounds" else subject
+    if check.question == "last rounds":
+        subject = span(check.facts["first"], check.facts["last"]).capitalize()
+    rounds, shadow = check.facts["rounds"], check.facts["shadow"]
+    if not shadow:
+        return subject
+    of = "" if shadow == rounds else f" in {shadow:,} of {counted(rounds, 'round')}"
+    return f"{subject} (decided by today's process{of})"
+
+
 def _meaning_of_mistakes(check: Check) -> tuple[str, str]:
     watch = "watch the next outcomes"
     if check.finding == "mistakes_broken":
+        if check.facts["shadow"] == check.facts["rounds"]:
+            return (
+                "Today's process breaks the bound, and chance does not explain it; the program has "
+                "decided on nobody.",
+                "find out why mistakes are so frequent in the lender's own process",
+            )
         if check.group:
             return (
                 "The bound is broken in this group, and chance does not explain it; α bounds all "
@@ -571,6 +596,7 @@ WORDS: dict[str, Callable[[Check], CheckWords]] = {
     "mistakes_broken": _mistakes,
     "mistakes_contested": _mistakes,
     "mistakes_above": _mistakes,
+    "mistakes_early": _mistakes,
     "mistakes_open": _mistakes,
     "mistakes_kept": _mistakes,
     "acceptance_unequal": _acceptance,
