@@ -9,6 +9,9 @@ import pytest
 from cli.lender_files import PROGRAM, answer, call, causes, done, people, refused, tell
 from fairchance.audit import DecisionLog, added_profit, evaluate, take_up
 from fairchance.ledger import Program, verify
+from fairchance.ledger.summary import read_details
+from fairchance.pages.page import PageTable
+from fairchance.pages.program import program_page
 from golden import transcript
 
 BESIDE = (
@@ -129,6 +132,21 @@ def test_loans_not_taken_come_with_outcomes(beside):
     assert sum(group["outcomes"]["not_taken"] for group in status["groups"]) == 2
     call("report", "-o", "report.html")
     assert verify(beside.ledger).ok
+
+
+def test_pages_show_take_up_files_of_outcomes_and_authors_in_shadow_mode(beside):
+    sent = applicants()
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--by", "job")
+    yes = sent["id"][sent["d"] == "yes"].tolist()
+    tell([(one, "off" if at < 5 else "repaid") for at, one in enumerate(yes[:20])])
+    done("observe", "outcomes.csv", "--by", "desk")
+    summary = beside.summary()
+    page = program_page(summary, read_details(beside.ledger, summary), 180.0)
+    parts = [part for section in page.sections for part in section.parts]
+    shown = {part.title: part.rows for part in parts if isinstance(part, PageTable)}
+    assert shown["Take-up so far"][0][:4] == ["all", str(len(yes)), str(len(yes) - 5), "5"]
+    events = [(row[1], row[2], row[4]) for row in shown["Events"]]
+    assert events == [("outcomes", "20", "desk"), ("round", "80", "job")]
 
 
 def test_what_the_commands_print(beside, golden):

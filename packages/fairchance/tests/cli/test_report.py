@@ -352,6 +352,7 @@ def test_events_are_listed_the_newest_first(lender, hostile_lender, tmp_path):
         ["override", "1"],
         ["override", "1"],
         ["withdrawal", "1"],
+        ["outcomes", "17"],
         *[["round", "80"]] * 3,
     ]
     contents = [row[titles.index("Content")] for row in rows]
@@ -361,7 +362,7 @@ def test_events_are_listed_the_newest_first(lender, hostile_lender, tmp_path):
         "<img src=x>; decision now: rejected",
         "–",
     ]
-    assert [said.partition(":")[0] for said in contents[4:]] == ["Round 3", "Round 2", "Round 1"]
+    assert [said.partition(":")[0] for said in contents[5:]] == ["Round 3", "Round 2", "Round 1"]
     result = summarise(hostile_lender[1].ledger)
     says = {"what": "granted", "share": 0.10867669440199308, "group": ["<s>f</s>", "40+"]}
     says |= {"alpha": 0.15, "delta": 0.1, "log_wealth": 6.0817, "threshold": 5.7446, "round": 19}

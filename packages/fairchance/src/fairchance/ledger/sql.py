@@ -740,7 +740,7 @@ class LedgerReader:
             return [(int(round), int(n), int(others)) for round, n, others in found]
 
     def sizes(self, kind: str) -> dict[int, int]:
-        """Return the number of applicants of each correction, override or erasure, by entry."""
+        """Return the number of applicants of entries with outcomes, overrides or erasures."""
         tables = {"override": schema.overrides, "erasure": schema.erasures}
         table, link = tables.get(kind, schema.outcomes), schema.entries.c
         rows = (

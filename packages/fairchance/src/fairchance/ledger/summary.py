@@ -202,6 +202,8 @@ class RoundSummary:
     round, entry, opened, batch, began, at, age
         Number, entry, the entry with which its policy was fixed (the same if it was not opened
         before), name of the batch, the times of both entries, and days since it was closed.
+    by
+        Author of the entry.
     certified, group_mode
         Whether the round is certified, and what groups could change.
     n_people, n_exploited, n_explored
@@ -274,6 +276,7 @@ class RoundSummary:
     awaited_by_group: dict[str, int]
     held_up: tuple[dict[str, Any], ...]
     n_identical: int
+    by: str
     withdrawn: tuple[str | None, ...] = ()
 
     @property
@@ -1038,6 +1041,7 @@ def _round(
         awaited_by_group=counts.awaited_by_group() if tested else {},
         held_up=tuple(says.get("held_up", ())),
         n_identical=says.get("identical", 0),
+        by=entry.by,
     )
 
 
@@ -1199,7 +1203,7 @@ class Details:
     rejections
         Reasons of rejections.
     outcomes
-        Entries with outcomes that will never be known, or that are unlike expected.
+        Entries with outcomes, and with those of them that will never be known.
     """
 
     says: dict[str, Any]
@@ -1223,7 +1227,7 @@ def read_details(ledger: SqlLedger, summary: Summary, *, reasons: bool = True) -
             first.at,
             first.by,
             count_reasons(_reasons(reader, batches), names),
-            tuple(_notable_outcomes(reader, summary)),
+            tuple(_outcome_entries(reader, summary)),
         )
 
 
@@ -1269,17 +1273,15 @@ def count_reasons(parts: Iterable[list[bytes]], names: list[str]) -> Rejections:
     return Rejections(n, n_without, tuple(reasons))
 
 
-def _notable_outcomes(reader: LedgerReader, summary: Summary) -> Iterator[RecordedChange]:
-    """Yield the entries with outcomes that will never be known, or that are unlike expected."""
-    withdrawn = summary.outcomes.withdrawn + summary.overridden.withdrawn > 0
+def _outcome_entries(reader: LedgerReader, summary: Summary) -> Iterator[RecordedChange]:
+    """Yield the entries with outcomes; those that will never be known are a withdrawal."""
+    has_withdrawn = summary.outcomes.withdrawn + summary.overridden.withdrawn > 0
+    sizes = reader.sizes("outcomes")
     for entry in _until(reader, "outcomes", summary.head.number):
-        unlike = "unlike_expected" in entry.says
-        outcomes = reader.facts(entry).outcomes if withdrawn or unlike else None
-        if outcomes is None:
-            continue
-        made = entry.number, entry.at, entry.by
-        n = list(outcomes.states).count("withdrawn")
-        if n:
-            yield RecordedChange("withdrawal", *made, n, {})
-        if unlike:
-            yield RecordedChange("outcomes", *made, len(outcomes.states), entry.says)
+        made, n, withdrawn = (entry.number, entry.at, entry.by), sizes.get(entry.number, 0), 0
+        if has_withdrawn and (outcomes := reader.facts(entry).outcomes) is not None:
+            withdrawn = list(outcomes.states).count("withdrawn")
+        if withdrawn:
+            yield RecordedChange("withdrawal", *made, withdrawn, {})
+        if n > withdrawn or "unlike_expected" in entry.says:
+            yield RecordedChange("outcomes", *made, n - withdrawn, entry.says)

@@ -76,6 +76,7 @@ from fairchance.words.rounds import (
     sentence,
     status_word,
     surely,
+    take_up_rows,
     waiting,
     withdrawn,
 )
@@ -91,6 +92,7 @@ _MOST_REASONS = 10
 _MOST_EVENTS = 200
 _AGES = (30.0, 90.0)  # days
 _LAST = 3  # rounds
+_LAST_TAKE_UP = 12  # rounds, as status shows
 _SECRET = ("random_state",)  # it determines who will be drawn
 
 
@@ -519,7 +521,8 @@ def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
             if group.attribute == attribute
         ]
         parts.append(_table(f"By {attribute}", note, titles, rows))
-    return Section("groups", "Groups", f"{sentence(card.value)} {card.text}", parts)
+    said = "" if card.value == "–" else f"{sentence(card.value)} "
+    return Section("groups", "Groups", f"{said}{card.text}", parts)
 
 
 def certificate_section(summary: Summary) -> Section:
@@ -618,8 +621,19 @@ def _exploration(summary: Summary, checks: Sequence[Check]) -> Section:
 def _draws(summary: Summary, checks: Sequence[Check]) -> Section:
     """Return whether draws and take-up are as they should be, by round."""
     found = [check_text(c) for c in checks if c.question in ("draws", "take-up")]
-    if not found:
-        return Section("draws", "Draws and take-up")
+    parts: list[Part] = [found, _draws_table(summary)] if found else []
+    take_up = take_up_rows(summary, most=_LAST_TAKE_UP)
+    if take_up:
+        titles = ["Applicants", "Accepted", "Taken", "Not taken", "Take-up"]
+        note = "Pending counts as taken. Of rounds, the last ones."
+        parts.append(PageTable("Take-up so far", note, titles, take_up))
+        _, accepted, _, not_taken, _ = take_up[0]
+        found = found or [f"{not_taken} of {accepted} accepted applicants did not take the loan."]
+    return Section("draws", "Draws and take-up", found[0] if found else "", parts)
+
+
+def _draws_table(summary: Summary) -> PageTable:
+    """Return acceptances against chances, and who got no loan, by round."""
     rows = []
     for run in (summary.rounds[span] for span in plot.spans(len(summary.rounds))):
         lost = [sum(row.without_loan[at] for row in run) for at in (0, 1)]
@@ -635,9 +649,7 @@ def _draws(summary: Summary, checks: Sequence[Check]) -> Section:
         "By their chances: how many acceptances the recorded chances let expect. Without a loan: "
         "not taken, withdrawn or rejected by hand; pending counts as taken."
     )
-    return Section(
-        "draws", "Draws and take-up", found[0], [found, _table("By round", note, titles, rows)]
-    )
+    return _table("By round", note, titles, rows)
 
 
 def _data_checks(summary: Summary, details: Details) -> Section:
@@ -670,7 +682,7 @@ def _data_checks(summary: Summary, details: Details) -> Section:
 def events_section(summary: Summary, details: Details, most: int = _MOST_EVENTS) -> Section:
     """Return what happened, the newest first: rounds, certificates, and changes by people."""
     rows: list[tuple[int, Sequence[str]]] = [
-        (row.entry, _event_cells("round", row.entry, row.n_people, row.at, "", _round_event(row)))
+        (row.entry, _event_cells("round", row.entry, row.n_people, row.at, row.by, _round_event(row)))
         for row in summary.rounds
     ]
     for c in _changes(summary, details):
