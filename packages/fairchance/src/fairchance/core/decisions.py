@@ -35,7 +35,7 @@ class Decisions(Displayed):
         Which applicants are accepted.
     exploit
         Which are in the exploit region, or accepted by the incumbent if the round's policy or ramp
-        uses its decisions; the others are in the explore region.
+        uses its decisions; the others are in the explore region, where r = 0 leaves no chance.
     score
         f_t's likelihood of the good outcome (in a round that follows the past policy, its
         probability of acceptance).
@@ -52,7 +52,8 @@ class Decisions(Displayed):
     group_mode
         What groups may change: ``"aware"``, ``"blind"`` or ``"audit"``.
     threshold
-        The score from which each applicant was accepted for sure; None if there is none.
+        The score from which our policy accepts each applicant for sure; None if there is none. For
+        r < 1 the incumbent decides on some, whatever their scores.
     reasons
         Why each rejected applicant was rejected: columns with their contribution to the log-odds
         of the score, the most negative first; None for accepted applicants. A ledger's ``Program``

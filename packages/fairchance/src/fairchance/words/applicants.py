@@ -96,8 +96,9 @@ def _decision_facts(decided: Mapping[str, Any], when: str) -> Iterator[tuple[str
     yield "Decision", f"{decided['decision']}, {how}, in round {decided['round']}, {when}"
     yield "Chance of acceptance", percent(decided["propensity"])
     if decided["score"] is not None:
-        cut = decided["threshold"]
-        yield "Score", f"{decided['score']:.4g}" + ("" if cut is None else f", needed {cut:.4g}")
+        cut = "" if decided["threshold"] is None else f", needed {decided['threshold']:.4g}"
+        where = " where the program decides" if cut and decided["ramp"] < 1 else ""
+        yield "Score", f"{decided['score']:.4g}{cut}{where}"
     if decided["incumbent"] is not None:
         yield "Today's process", "accept" if decided["incumbent"] else "reject"
     for why in decided["reasons"] or ():
