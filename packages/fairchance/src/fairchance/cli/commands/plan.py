@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairchance.cli.options import Jobs, Json, check_jobs, errors, names
-from fairchance.cli.output import Console, counting_bar, print_json, print_table
+from fairchance.cli.output import Console, counting_bar, print_json, print_lines, print_table
 from fairchance.errors import InputError
 from fairchance.words import amount, percent, share
 from fairchance.words.rounds import assumed, sentence
@@ -38,6 +38,10 @@ _REJECTED = {"": "", "alike": "like accepted", "bad": "all bad"}
 _NO_INCUMBENT = (
     "Beside today's policy, each batch has its decisions in a column: name it as incumbent in "
     "[columns]."
+)
+_SIMULATING = (
+    "Simulating {} runs of {} rounds in each case, which may take minutes; fewer --repetitions or "
+    "--rounds take less time."
 )
 _FINAL_AT_ONCE = "Outcomes that may be corrected later need a maturity (--maturity)."
 
@@ -183,6 +187,8 @@ def plan(
             )
             for rejected, population in populations.items()
         }
+        if not json:
+            print_lines([_SIMULATING.format(repetitions, rounds)], to_stderr=True)
         make_starts = partial(simulate_starts, n_history=n_past, share=share_accepted)
         estimates = _simulated(plans, make_plan, "until a certificate", jobs, json)
         starts = _simulated(plans, make_starts, "ways of starting", jobs, json)
