@@ -24,7 +24,7 @@ applicant left empty is called missing, because there is no value to compare.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from struct import Struct
@@ -72,6 +72,9 @@ NO_SINGLE_FEATURE = "no single feature; too little is known about applicants lik
 Floats = NDArray[np.float64]
 _EMPTY = 1 << 15  # added to the position of a column that an applicant left empty
 _NOTHING = 0.005  # of log-odds: less is 0.00 in a file, which is no reason to name
+# Of the strongest contribution: a letter gives principal reasons, as lenders must, and a small part of
+# the refusal beside a large one would mislead about what to change.
+_PRINCIPAL = 0.1
 _CLOSE = 1e-5  # machines round differently, and a solver may stop a little earlier or later
 _CLIP = 1e-15
 _BLOCK = 65536  # rows whose codes are expanded at once
@@ -575,9 +578,10 @@ def letters(
     barred: NDArray[np.bool_] | None = None,
     ramp: float = 1.0,
 ) -> list[str | None]:
-    """Return the reasons of each applicant in the lender's words, each with its code.
+    """Return the principal reasons of each applicant in the lender's words, each with its code.
 
-    A column without a sentence is named. There is no letter without any sentence, for barred
+    Those are the ones with at least a tenth of the strongest contribution. A column without a
+    sentence is named. There is no letter without any sentence, for barred
     applicants, nor for those whom the lender's own process may have rejected (ramp r < 1 and
     d = 0): the score does not say why.
 
@@ -586,6 +590,8 @@ def letters(
     >>> sentences = {"debt": {"code": "R2", "text": "Your debts are high."}}
     >>> letters([[("debt", -1.2), ("missing income", -0.8)], None], sentences)
     ['R2: Your debts are high. missing income lowered the score.', None]
+    >>> letters([[("debt", -1.2), ("age", -0.1)]], sentences)
+    ['R2: Your debts are high.']
     >>> letters([[("debt", -1.2)]], sentences, incumbent=np.array([False]), ramp=0.05)
     [None]
     """
@@ -600,8 +606,12 @@ def letters(
     def sentence(name: str) -> str:
         return said.get(name, f"{name} lowered the score.")
 
+    def principal(each: Sequence[tuple[str, float]]) -> Iterator[str]:
+        least = _PRINCIPAL * min((value for _, value in each), default=0.0)
+        return (sentence(name) for name, value in each if value <= least)
+
     return [
-        " ".join(sentence(name) for name, _ in each) or NO_SINGLE_FEATURE
+        " ".join(principal(each)) or NO_SINGLE_FEATURE
         if each is not None and is_ours
         else None
         for each, is_ours in zip(listed, ours.tolist(), strict=True)
