@@ -232,7 +232,7 @@ def _certified_notes(record: CertifiedRound) -> Iterator[str]:
         missed = counted(record.n_awaited, "outcome was", "outcomes were")
         yield f"When it was decided, {missed} missing in round {record.awaited_round}."
     if record.curve:
-        yield "The table has what the rule would earn at several bounds on mistakes."
+        yield f"The table has what the rule would earn at several bounds. {rounds.ABOUT_CURVE}"
 
 
 def _certified_row(record: CertifiedRound) -> dict[str, Any]:
@@ -270,10 +270,10 @@ def _correction_row(one: Correction) -> dict[str, Any]:
 def _curve_row(point: CurvePoint) -> dict[str, Any]:
     return {
         "mistakes at most": percent(point.bound),
+        "policy": "certified" if point.certified else "estimate",
         "accepted by score": percent(point.share),
         "earned per applicant": amount(point.earned),
         "mistakes estimated": percent(point.estimated_fdr),
-        "certified": "yes" if point.certified else "no",
     }
 
 

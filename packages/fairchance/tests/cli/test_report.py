@@ -207,9 +207,10 @@ def test_certified_program_shows_its_ladder(tmp_path, certify):
         for point in record.curve
     ]
     assert [row[0] for row in rows] == [f"{name}{percent(point.bound)}" for name, point in points]
-    assert [row[1] for row in rows] == [percent(point.share) for _, point in points]
-    assert [row[-1] for row in rows] == ["yes" if point.certified else "no" for _, point in points]
-    assert titles[-1] == "Certified"
+    assert [row[2] for row in rows] == [percent(point.share) for _, point in points]
+    kinds = ["certified" if point.certified else "estimate" for _, point in points]
+    assert [row[1] for row in rows] == kinds
+    assert titles[1] == "Policy"
     assert {"money", "trade-off", "ladder", "curve"} <= set(
         re.findall(r'<figure id="([^"]*)"', render("", [shown], ""))
     )

@@ -66,6 +66,7 @@ from fairchance.words.checks import (
 )
 from fairchance.words.money import MONEY_TITLES, money_note, money_rows, money_verdict
 from fairchance.words.rounds import (
+    ABOUT_CURVE,
     certificates_assume,
     certified_policy,
     note_text,
@@ -549,10 +550,10 @@ def certificate_section(summary: Summary) -> Section:
     curve = [
         (
             f"{'' if group is None else f'{group}: '}{percent(point.bound)}",
+            "certified" if point.certified else "estimate",
             percent(point.share),
             amount(point.earned, summary.currency),
             percent(point.estimated_fdr),
-            "yes" if point.certified else "no",
         )
         for group, records in ladders.items()
         for point in records[-1].curve
@@ -560,9 +561,10 @@ def certificate_section(summary: Summary) -> Section:
     if curve:
         note = (
             "What the best allowed policy would earn per applicant at each bound, estimated from "
-            "tested outcomes. Each bound is certified by itself. Decisions follow α only."
+            f"tested outcomes. {ABOUT_CURVE} Each bound is certified by itself. Decisions follow α "
+            "only."
         )
-        titles = ["Bound", "By score", "Earned per applicant", "Estimated mistakes", "Certified"]
+        titles = ["Bound", "Policy", "By score", "Earned per applicant", "Estimated mistakes"]
         drawn = Figure("curve", plot.curve(summary), "What other bounds than α would earn.")
         parts += [drawn, PageTable("Earned at other bounds", note, titles, curve)]
     promise = find_check(check_health(summary), "certificate")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fairchance.ledger.summary import NextTested, OpenRoundSummary, RoundSummary, Summary
     from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
 
-__all__ = ["DO_NOT_WAIT", "IN_OPEN_ROUND", "NOTES", "open_round_words"]
+__all__ = ["ABOUT_CURVE", "DO_NOT_WAIT", "IN_OPEN_ROUND", "NOTES", "open_round_words"]
 __all__ += ["about_certificate", "about_round", "assumed", "began_again"]
 __all__ += [
     "certificates_assume",
@@ -46,6 +46,10 @@ DO_NOT_WAIT = (
 )
 
 
+ABOUT_CURVE = (
+    "An estimate is the policy that looks best at its bound; a certified one is proved to keep it, "
+    "and may accept fewer until there is more evidence. Compare rows of one kind."
+)
 IN_OPEN_ROUND = "The round is open: what it promises or estimates is on record when it is closed."
 
 # What a certificate of a policy that uses the lender's own decisions assumes in addition.
