@@ -267,7 +267,7 @@ def test_tables_that_cannot_be_read(frame, message):
         (["a"] * 5, [1, 2], "'x'.*text.*numbers"),
         (["a"] * 5, [True, False], "'x'.*text.*truth values"),
         ([date(2020, 1, 1)] * 2, ["2020-01-01"], "'x'.*dates.*text"),
-        ([1.0], [date(2020, 1, 1)], "'x'.*numbers.*dates"),
+        ([1.0], [date(2020, 1, 1)], "'x'.*numbers.*dates.*'2020-01-01'"),
     ],
 )
 def test_a_column_keeps_its_kind(history, batch, message):

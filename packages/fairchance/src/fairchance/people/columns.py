@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -562,6 +563,8 @@ def _as_in_history(column: TableColumn, kind: str, values: Floats, levels: list[
     elif kind in _SAME.get(column.kind, (column.kind,)):
         return values if kind != "date" else values - column.origin
     first = levels[0] if kind == "category" else plain(values[~np.isnan(values)][0])
+    if kind == "date":
+        first = str(np.datetime64(math.floor(first), "D"))
     raise InputError(
         f"the column {column.name!r} held {_WORDS[column.kind]} in the history and holds "
         f"{_WORDS[kind]} now, such as {first!r}; convert it."
