@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from cli.lender_files import call, done, refused
@@ -51,6 +52,9 @@ def test_json_has_the_counts_of_each_group(short):
         assert sum(month["accepted"][group.group] for month in months) == group.n_accepted
         assert sum(month["bad"][group.group] for month in months) == group.outcomes.bad
     assert Path(result["report"]).is_file()
+    call("export", "--ledger", result["ledger"], "-o", "all.csv")
+    letters = pd.read_csv("all.csv")["letter"].dropna()
+    assert letters.str.startswith("R").any()
     again = call("demo", "-o", "a b")  # its own folder, made anew
     assert again.exit_code == 0
     assert "verify 'sqlite:///a b/ledger.db'" in again.stdout

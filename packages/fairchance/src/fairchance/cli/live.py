@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 import fairchance as fc
+from fairchance.cli.commands.demo import REASONS
 from fairchance.errors import InputError
 from fairchance.extras import arrow
 from fairchance.ledger.keys import add_key
@@ -44,6 +45,7 @@ _ABOUT = {
     "ramp": 0.0,
     "not_taken_within": "2 rounds",
     "currency": "EUR",
+    "reasons": REASONS,
 }
 _ROLES = ("decide", "observe", "operate", "audit")
 # Today's process looks at income, with much noise, and mistrusts group B.

@@ -28,6 +28,11 @@ if TYPE_CHECKING:  # slow to import
 _ALPHA, _DELTA, _GAIN, _LOSS = 0.15, 0.1, 200, 500
 _HISTORY, _APPLICANTS, _MONTHS = 2000, 500, 18  # a few seconds, and time for a certificate to pay
 _OVERLOOKED, _OTHER = "B", "A"
+REASONS = {
+    "income": {"code": "R1", "text": "Your income is low for this loan."},
+    "debt": {"code": "R2", "text": "Your debts speak against this loan."},
+    "years": {"code": "R3", "text": "You have been in your job for a short time."},
+}
 _QUARTER = 3  # months in a row of the table
 _MONTH_LASTS = 6.0  # seconds, with --live
 _LEDGER, _PAGE = "ledger.db", "program.html"
@@ -179,6 +184,7 @@ def _lend(
         accepted=history.accepted,
         sensitive_features=history.people.group,
         name="demo",
+        about={"reasons": REASONS},
     )
     months = []
     for result in run(_Desk(program), world):
