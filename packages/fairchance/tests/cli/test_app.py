@@ -228,6 +228,16 @@ def test_package_missing_during_a_command_is_reported(monkeypatch, missing, extr
     assert json.loads(result.stdout) == {"error": error}
 
 
+@pytest.mark.parametrize("words", [("show",), ("decide", "a.csv"), ("hold", "--reason", "x")])
+def test_a_ledger_in_the_place_of_an_id_or_a_file_says_where_it_belongs(words):
+    name, *rest = words
+    for url in ("sqlite:///x.db", "postgresql+psycopg://me:secret@host/x"):
+        error = done(name, url, *rest, code=2)["error"]
+        assert error["option"] == "--ledger"
+        assert "FAIRCHANCE_LEDGER" in error["message"]
+        assert "secret" not in error["message"]
+
+
 @pytest.mark.parametrize(
     ("error", "code", "value"),
     [

@@ -30,7 +30,7 @@ from typer.main import get_command
 
 from fairchance.cli.options import EXIT_CODES, errors, not_installed_message
 from fairchance.cli.output import print_error, standard_streams
-from fairchance.errors import to_install_lab
+from fairchance.errors import InputError, to_install_lab
 
 __all__ = ["COMMANDS", "LAB", "app", "main"]
 
@@ -148,7 +148,23 @@ class _LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         name, placeholder, rest = super().resolve_command(ctx, args)
-        return name, placeholder if name is None else _loaded(COMMANDS[name]), rest
+        if name is None:
+            return name, placeholder, rest
+        command = _loaded(COMMANDS[name])
+        _check_place(name, command, rest)
+        return name, command, rest
+
+
+def _check_place(name: str, command: Any, words: list[str]) -> None:
+    """Raise if the ledger comes first, where the command has ids or files."""
+    needs = any(one.name == "ledger" and one.required for one in command.params)
+    if needs and words and re.match(r"(sqlite|postgresql)(\+\w+)?:", words[0]):
+        with errors("--json" in words):  # the URL may have a password, so it is not shown
+            raise InputError(
+                f"{name} takes the ledger from {{option}} or from FAIRCHANCE_LEDGER, and got a URL "
+                f"as its first argument; put {{option}} before it.",
+                option="ledger",
+            )
 
 
 def _loaded(command: Command) -> Any:
