@@ -230,7 +230,7 @@ def test_mistakes_are_judged_with_pending_outcomes_in_mind(plain, outcomes, find
 
 
 def test_early_bad_outcomes_of_shadow_mode_are_no_headline(plain):
-    """Whose decisions they are is said, and nothing is alarming but what pending ones cannot mend."""
+    """Checks and cards say whose decisions they are; what pending ones cannot mend is red."""
     early = Outcomes(0, 6, 0, 450)
     row = replace(shadowed(plain).rounds[0], outcomes=early)
     early = replace(plain, rounds=(row,), outcomes=early, explored=Outcomes(0, 0, 0, 0))

@@ -348,10 +348,11 @@ def _certificate(summary: Summary) -> Iterator[Check]:
         facts |= {"needs": []} if dropped["entry"] > last.entry else {}
     light = "amber" if (pilots and not by_lender) or dropped else "green"
     yield Check("certificate", finding, light, facts=facts)
-    certified = Outcomes.sum(row.outcomes for row in summary.rounds if row.stands)
+    standing = [row for row in summary.rounds if row.stands]
+    certified = Outcomes.sum(row.outcomes for row in standing)
     if certified.known and summary.promise.alpha is not None:
         alpha, rate = summary.promise.alpha, certified.mistakes()
-        yield _bad("certified rounds", "", rate, alpha, [row for row in summary.rounds if row.stands])
+        yield _bad("certified rounds", "", rate, alpha, standing)
 
 
 def _needs(group: str | None, record: CertifiedRound) -> dict[str, Any]:

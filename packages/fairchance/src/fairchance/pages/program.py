@@ -683,10 +683,11 @@ def _data_checks(summary: Summary, details: Details) -> Section:
 
 def events_section(summary: Summary, details: Details, most: int = _MOST_EVENTS) -> Section:
     """Return what happened, the newest first: rounds, certificates, and changes by people."""
-    rows: list[tuple[int, Sequence[str]]] = [
-        (row.entry, _event_cells("round", row.entry, row.n_people, row.at, row.by, _round_event(row)))
-        for row in summary.rounds
-    ]
+    rows: list[tuple[int, Sequence[str]]] = []
+    for row in summary.rounds:
+        said = _round_event(row)
+        cells = _event_cells("round", row.entry, row.n_people, row.at, row.by, said)
+        rows.append((row.entry, cells))
     for c in _changes(summary, details):
         said = _event(c, summary) if c.kind == "certificate" else _content(c)
         rows.append((c.entry, _event_cells(c.kind, c.entry, c.n, c.at, c.by, said)))

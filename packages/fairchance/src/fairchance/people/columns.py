@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -562,9 +561,10 @@ def _as_in_history(column: TableColumn, kind: str, values: Floats, levels: list[
             return _at(of_level, values)
     elif kind in _SAME.get(column.kind, (column.kind,)):
         return values if kind != "date" else values - column.origin
-    first = levels[0] if kind == "category" else plain(values[~np.isnan(values)][0])
+    present = values[~np.isnan(values)]
+    first = levels[0] if kind == "category" else plain(present[0])
     if kind == "date":
-        first = str(np.datetime64(math.floor(first), "D"))
+        first = str(np.floor(present).astype("i8").astype("M8[D]")[0])
     raise InputError(
         f"the column {column.name!r} held {_WORDS[column.kind]} in the history and holds "
         f"{_WORDS[kind]} now, such as {first!r}; convert it."

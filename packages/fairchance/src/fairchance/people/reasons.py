@@ -72,8 +72,8 @@ NO_SINGLE_FEATURE = "no single feature; too little is known about applicants lik
 Floats = NDArray[np.float64]
 _EMPTY = 1 << 15  # added to the position of a column that an applicant left empty
 _NOTHING = 0.005  # of log-odds: less is 0.00 in a file, which is no reason to name
-# Of the strongest contribution: a letter gives principal reasons, as lenders must, and a small part of
-# the refusal beside a large one would mislead about what to change.
+# Of the strongest contribution: a letter gives principal reasons, as lenders must, and a small one
+# beside a large one would mislead an applicant about what to change.
 _PRINCIPAL = 0.1
 _CLOSE = 1e-5  # machines round differently, and a solver may stop a little earlier or later
 _CLIP = 1e-15
@@ -611,9 +611,7 @@ def letters(
         return (sentence(name) for name, value in each if value <= least)
 
     return [
-        " ".join(principal(each)) or NO_SINGLE_FEATURE
-        if each is not None and is_ours
-        else None
+        " ".join(principal(each)) or NO_SINGLE_FEATURE if each is not None and is_ours else None
         for each, is_ours in zip(listed, ours.tolist(), strict=True)
     ]
 

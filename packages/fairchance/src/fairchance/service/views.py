@@ -59,10 +59,11 @@ def read_state(view: ProgramView) -> Moment:
     summary = view.summary()
     details = read_details(view.program.ledger, summary, reasons=False)
     names = {key.id: f"{key.name} (key {key.id})" for key in keys_of(view.reader)}
-    changes, rounds, outcomes = (
+    changes, outcomes = (
         tuple(replace(one, by=names.get(one.by, one.by)) for one in some)
-        for some in (summary.changes, summary.rounds, details.outcomes)
+        for some in (summary.changes, details.outcomes)
     )
+    rounds = tuple(replace(row, by=names.get(row.by, row.by)) for row in summary.rounds)
     summary = replace(summary, changes=changes, rounds=rounds)
     details = replace(details, outcomes=outcomes)
     return Moment(summary, details, check_health(summary, _LATE))

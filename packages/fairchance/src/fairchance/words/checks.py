@@ -194,7 +194,7 @@ def _mistakes(check: Check) -> CheckWords:
         return CheckWords(
             f"{subject}: {known:,} of {is_known} known, too few to compare with "
             f"α = {percent(check.bound)}.",
-            f"{counted(check.facts['bad'], 'is', 'are')} bad, and bad outcomes come before good ones.",
+            f"{counted(check.facts['bad'], 'is', 'are')} bad, and bad ones come before good ones.",
         )
     above = check.value > check.bound
     finding = (
@@ -222,23 +222,7 @@ def _subject(check: Check) -> str:
 def _meaning_of_mistakes(check: Check) -> tuple[str, str]:
     watch = "watch the next outcomes"
     if check.finding == "mistakes_broken":
-        if check.facts["shadow"] == check.facts["rounds"]:
-            return (
-                "Today's process breaks the bound, and chance does not explain it; the program has "
-                "decided on nobody.",
-                "find out why mistakes are so frequent in the lender's own process",
-            )
-        if check.group:
-            return (
-                "The bound is broken in this group, and chance does not explain it; α bounds all "
-                "applicants together, and each group only with certify = 'per-group', which needs "
-                "another group_mode than 'blind'.",
-                "find out why mistakes are more frequent in this group",
-            )
-        return (
-            "The bound is broken, and chance does not explain it.",
-            "find out what changed before the next batch is decided",
-        )
+        return _broken(check)
     if check.finding == "mistakes_contested":
         return f"Chance does not explain it, but {_missing(check)} could change it.", watch
     if check.finding == "mistakes_above":
@@ -246,6 +230,26 @@ def _meaning_of_mistakes(check: Check) -> tuple[str, str]:
     if check.finding == "mistakes_open" and check.high <= check.bound:
         return f"It is open, as {_missing(check)} could change it.", ""
     return ("The bound is kept." if check.finding == "mistakes_kept" else ""), ""
+
+
+def _broken(check: Check) -> tuple[str, str]:
+    if check.facts["shadow"] == check.facts["rounds"]:
+        return (
+            "Today's process breaks the bound, and chance does not explain it; the program has "
+            "decided on nobody.",
+            "find out why mistakes are so frequent in the lender's own process",
+        )
+    if check.group:
+        return (
+            "The bound is broken in this group, and chance does not explain it; α bounds all "
+            "applicants together, and each group only with certify = 'per-group', which needs "
+            "another group_mode than 'blind'.",
+            "find out why mistakes are more frequent in this group",
+        )
+    return (
+        "The bound is broken, and chance does not explain it.",
+        "find out what changed before the next batch is decided",
+    )
 
 
 def _missing(check: Check) -> str:

@@ -56,7 +56,7 @@ def money_verdict(money: Money, currency: str = "") -> str:
             f"{_UNKNOWN[money.reason]}; {pending}"
         )
     if money.reason == "shadow":
-        return f"Today's policy decided on all applicants, so nothing was earned beyond it; {pending}"
+        return f"Today's policy decided on all, so nothing was earned beyond it; {pending}"
     more = "less" if whole.added < 0 else "more"
     interval = "" if math.isnan(whole.low) else f" ({_interval(whole, currency)})"
     than = "today's policy would have" if money.against == "incumbent" else "at the past's rate"

@@ -140,8 +140,7 @@ def plan(
         known = None if config is None else _configured(config)
         set_by = _Settings.of(known, alpha, delta, gain, loss, maturity, patience)
         maturity, patience = set_by.maturity, set_by.patience
-        if patience is None and most:
-            patience = most + 1
+        patience = most + 1 if patience is None and most else patience
         from fairchance.simulate.feedback import Between  # noqa: PLC0415
         from fairchance.simulate.histories import ByPolicy, SelectedOnOutcome  # noqa: PLC0415
         from fairchance.simulate.plan import (  # noqa: PLC0415
@@ -169,8 +168,7 @@ def plan(
             n_past, share_accepted = min(past.accepted.size, _MOST_PAST), None
             n_kept = len(next(iter(populations.values())).X)
             n_batch = max(1, round(people * n_kept / past.accepted.size))
-            for line in [] if json else _lines(past, config, populations):
-                console.print(line, soft_wrap=True)
+            print_lines([] if json else _lines(past, config, populations))
         plans = {
             rejected: Plan(
                 Drawn(population, n_batch, rounds, None if past is None else n_past),
@@ -187,8 +185,7 @@ def plan(
             )
             for rejected, population in populations.items()
         }
-        if not json:
-            print_lines([_SIMULATING.format(repetitions, rounds)], to_stderr=True)
+        print_lines([] if json else [_SIMULATING.format(repetitions, rounds)], to_stderr=True)
         make_starts = partial(simulate_starts, n_history=n_past, share=share_accepted)
         estimates = _simulated(plans, make_plan, "until a certificate", jobs, json)
         starts = _simulated(plans, make_starts, "ways of starting", jobs, json)
@@ -211,9 +208,8 @@ def plan(
         if best[0].way in _BESIDE and known is not None and known.roles.incumbent is None:
             console.print(_NO_INCUMBENT, soft_wrap=True)
         print_plan(console, estimates)
-        lines = [_late_message(late), sentence(assumed(maturity or 0))]
-        for line in [*lines, *([_FINAL_AT_ONCE] if maturity is None else [])]:
-            console.print(line, soft_wrap=True)
+        at_once = () if maturity is not None else (_FINAL_AT_ONCE,)
+        print_lines([_late_message(late), sentence(assumed(maturity or 0)), *at_once])
 
 
 def _simulated(
