@@ -28,7 +28,7 @@ from fairchance.people.likelihoods import Likelihood
 from fairchance.people.reasons import ReferenceApplicant, Scored, decode, in_words, reasons_for
 from fairchance.people.tables import InputTable
 
-__all__ = ["DECIDED", "KEPT", "Policy", "coin_bits"]
+__all__ = ["DECIDED", "KEPT", "Policy"]
 
 Bits = NDArray[np.uint64]
 
@@ -122,6 +122,15 @@ class Policy(ABC):
             persons=persons,
             key=self.ramp_key,
         )
+
+    def coins(self, batch: Batch) -> tuple[Bits, Bits]:
+        """Return the random bits of the coins and of the ramp's coins.
+
+        They are keyed by the application. If applications of a person shared one, a person who was
+        rejected and applies again would bring a coin that is known to be bad, so that the logged
+        probability would be too large, and evidence about such applicants too small.
+        """
+        return keyed_bits(batch.bits, self.round_key), keyed_bits(batch.bits, self.ramp_key)
 
     @abstractmethod
     def decide_batch(self, batch: Batch) -> Decisions:
@@ -342,19 +351,6 @@ class Policy(ABC):
             f"round {self.round} was opened {what} decisions of the lender's own; {do}, or open "
             f"the next round the other way."
         )
-
-
-def coin_bits(batch: Batch, round_key: np.uint64, ramp_key: np.uint64) -> tuple[Bits, Bits]:
-    """Return the random bits of the coins and of the ramp's coins.
-
-    They are keyed by the person if it is known, so that applications of a person in a round share
-    one draw, and otherwise by the id. A person's coin of the ramp is another one in each round: if
-    it were the same, applicants who return would make each round repeat the luck of the one before,
-    and evidence would count it again.
-    """
-    who = batch.bits if batch.persons is None else batch.persons
-    coins = keyed_bits(who, round_key)
-    return coins, keyed_bits(np.where(who == batch.bits, who, coins), ramp_key)
 
 
 def _has_estimator(value: Any) -> bool:

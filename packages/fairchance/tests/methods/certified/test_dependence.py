@@ -156,18 +156,6 @@ def fitted(rng, **options):
     return clf.fit(X, good, accepted=X[:, 0] > 0)
 
 
-def test_nobody_gains_by_applying_often(rng):
-    """One draw decides on all applications of a person: the likelier ones are accepted first."""
-    clf, X = fitted(rng, per_person=2), rng.normal(size=(300, 2))
-    batch = clf.decide(X, persons=np.arange(300) // 6)
-    assert np.all(batch.propensity[batch.exploit] == 1)
-    answers, p = batch.accepted.reshape(50, 6), batch.propensity.reshape(50, 6)
-    least = np.where(answers, p, 1.0).min(axis=1)
-    most = np.where(answers, 0.0, p).max(axis=1)
-    assert np.all(most < least)
-    assert 0 < answers.sum() < answers.size
-
-
 @pytest.mark.filterwarnings("ignore:Unlike the history")  # forty applicants are alike
 @pytest.mark.parametrize("fdr", [0.02, 0.06])
 def test_further_applications_ruin_no_gambler_on_any_ladder(fdr):

@@ -14,14 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairchance import CertifiedClassifier
-from fairchance.core.sampling import ramped_coins
 from fairchance.errors import InputError, LearningWarning
 from fairchance.ledger.verification.compare import first_other_content
+from fairchance.methods.certified.evidence import Dependence
+from fairchance.methods.certified.ladder import Positions
 from fairchance.methods.certified.policy import CertifiedPolicy
-from fairchance.methods.policy import coin_bits
 from fairchance.methods.storage import dumps, loads
-from fairchance.people.ids import keyed_bits, ramp_key, round_key
-from fairchance.people.intake import Batch
 from methods.certified.desk import Desk, certified_desk
 from methods.certified.known_truth import ALPHA, DELTA, QUICK, rngs, too_many
 from methods.certified.ladders import LEVEL, make_ladder
@@ -386,34 +384,54 @@ def test_leaving_bad_applicants_out_of_the_parts_is_caught():
     assert too_many(false_streams(92, 12, town=town, leaves_out=0.2), 12, DELTA)
 
 
-def returning_is_false(rng, *, same_coin, n=300, rounds=30, rung=70):
-    """Return whether the same people, who apply in every round, certify a rung that breaks α.
+def test_whoever_applies_again_is_drawn_anew(rng):
+    """Also who was rejected and is more likely to be accepted now; probabilities are as logged."""
+    desk = certified_desk()
+    policy, n = desk.classifier.open_round(4000), 4000
+    X, ids = rng.normal(size=(n, 1)), np.arange(n) + 10_000
+    one = policy.decide(X, ids=ids, persons=ids)
+    again = np.flatnonzero(~one.accepted)
+    better = X[again] + (1.0 if one.score[X[:, 0].argmax()] > one.score[X[:, 0].argmin()] else -1.0)
+    two = policy.decide(better, ids=ids[again] + n, persons=ids[again])
+    assert (two.propensity > one.propensity[again]).mean() > 0.5
+    spread = np.sqrt((two.propensity * (1 - two.propensity)).sum())
+    assert abs(two.accepted.sum() - two.propensity.sum()) < 4 * spread
 
-    A person ends alike each time, and just more than α of them are bad, so coins are all that is
-    random. The ramp of one half leaves people to us by new coins, or always the same people.
+
+def applying_again_is_false(rng, *, same_coin, n=600, rounds=40, rung=40):
+    """Return whether a rung that breaks α is certified, if bad applicants who are rejected return.
+
+    All apply on the soft edge with a chance of one half; the bad among the rejected apply again
+    with a chance of .8, so that just more than α of those whom the rung accepts are bad.
     """
     ladder = make_ladder(starts=((rung, 1.0),))
-    use, bounds = np.arange(ladder.grid.size) == rung, ladder.ratio_bounds(rung, 0.5)
-    at = ladder.locate(rng.normal(size=(n, 1)), np.zeros(n, np.intp))
-    pi, bad, keys = ladder.policy(at, rung), np.zeros(n), rng.integers(2**63, size=n)
-    for i in rng.permutation(n):  # until the policy breaks α among these people
-        if bad @ pi > ALPHA * pi.sum():
-            break
-        bad[i] = 1.0
-    batch = Batch(None, None, None, np.arange(n, dtype=np.uint64), "", persons=keys.view(np.uint64))
-    for t in range(rounds):
-        coins, ramp = coin_bits(batch, round_key(1, t), ramp_key(1))
-        if same_coin:
-            ramp = keyed_bits(batch.persons, ramp_key(1))
-        accepted, p = ramped_coins(pi, np.zeros(n, np.bool_), 0.5, coins, ramp)
-        ladder.test(at, p, accepted, bad * accepted, ratio_bounds=bounds, use=use)
+    q, use = ladder.grid[rung], np.arange(ladder.grid.size) == rung
+    ranks = q + ladder.tau * np.log(1 / np.array([0.5, 0.8]))
+    share = 0.5 * ALPHA / (0.9 - 0.4 * ALPHA) + 0.001
+    for _ in range(rounds):
+        coin, bad = rng.random(n), rng.random(n) < share
+        back = np.flatnonzero(bad & (coin >= 0.5))
+        coins = np.append(coin, coin[back] if same_coin else rng.random(back.size))
+        rank = np.repeat(ranks, [n, back.size])
+        at = Positions(rank, np.zeros(rank.size))
+        p, persons = ladder.policy(at, rung), np.append(np.arange(n), back)
+        accepted = coins < p
+        ladder.test(
+            at,
+            p,
+            accepted,
+            accepted * np.append(bad, bad[back]).astype(float),
+            ratio_bounds=ladder.ratio_bounds(rung),
+            use=use,
+            dependence=Dependence(persons, per_person=2),
+        )
     return bool(ladder.certified()[rung])
 
 
 @pytest.mark.parametrize("same_coin", [False, True])
-def test_people_who_return_certify_nothing_falsely(same_coin):
-    """Unless the ramp leaves the same of them to us in all rounds, which repeat one draw then."""
-    false = sum(returning_is_false(rng, same_coin=same_coin) for rng in rngs(93, RUNS))
+def test_people_who_apply_again_certify_nothing_falsely(same_coin):
+    """Unless their applications share a coin, which is known to be bad the second time."""
+    false = sum(applying_again_is_false(rng, same_coin=same_coin) for rng in rngs(93, RUNS))
     assert too_many(false, RUNS, LEVEL) == same_coin
 
 

@@ -21,7 +21,7 @@ from fairchance.methods.algorithm1.exploration import (
 )
 from fairchance.methods.algorithm1.learning import Learned
 from fairchance.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog, per_person
-from fairchance.methods.policy import Policy, coin_bits
+from fairchance.methods.policy import Policy
 from fairchance.people.intake import Batch, Reader
 from fairchance.people.likelihoods import Likelihood
 from fairchance.people.tables import InputTable
@@ -180,7 +180,7 @@ class Algorithm1Policy(Policy):
 
     def draw(self, batch: Batch, regions: Regions) -> Draw:
         """Flip the coins of the explore region."""
-        bits, _ = coin_bits(batch, self.round_key, self.ramp_key)
+        bits, _ = self.coins(batch)
         if self.f.follows == "drawn":
             return draw_by_score(regions.explore, regions.score, self.f.thresholds.size, bits)
         if self.fixed is not None:
@@ -206,7 +206,7 @@ class Algorithm1Policy(Policy):
         accepted, propensity = regions.accepted.copy(), regions.accepted.astype(np.float64)
         accepted[regions.explore[draw.drawn]] = True
         propensity[regions.explore] = draw.probability
-        _, bits = coin_bits(batch, self.round_key, self.ramp_key)
+        _, bits = self.coins(batch)
         accepted, propensity = ramped(accepted, propensity, batch.incumbent, self.ramp, bits)
         exploit = regions.exploit
         if batch.incumbent is not None and self.ramp < 1:

@@ -228,8 +228,7 @@ class CertifiedClassifier(DecidingClassifier):
         accepted or rejected, and that they come from the same population as those of the rounds.
     per_person
         M: the most applications of one person in a round that count as evidence, if the persons are
-        known. All of them share one draw. A history that is evidence must have no more of one
-        person.
+        known. A history that is evidence must have no more of one person.
     shock
         σ of a shock that the share of bad outcomes of all applicants of a round may have in common,
         such as .02 for two points; certificates allow for it. 0 means none.

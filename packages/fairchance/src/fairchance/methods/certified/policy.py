@@ -12,7 +12,7 @@ from fairchance.core.decisions import Decisions
 from fairchance.core.sampling import ramped_coins
 from fairchance.core.saved import saved
 from fairchance.methods.certified.rounds import ChosenPolicy
-from fairchance.methods.policy import Policy, coin_bits
+from fairchance.methods.policy import Policy
 from fairchance.people.intake import Batch, Reader
 from fairchance.people.likelihoods import GroupedLikelihood, Likelihood
 from fairchance.people.tables import InputTable
@@ -84,8 +84,7 @@ class CertifiedPolicy(Policy):
             pi[rows] = choice.policy(at)
             sure[rows] = choice.sure(at)
             threshold[rows] = ladder.ranking.cut(choice.sure_share, group)
-        coins = coin_bits(batch, self.round_key, self.ramp_key)
-        accepted, p = ramped_coins(pi, batch.incumbent, self.ramp, *coins)
+        accepted, p = ramped_coins(pi, batch.incumbent, self.ramp, *self.coins(batch))
         return Decisions(
             batch.ids,
             accepted,
