@@ -698,10 +698,11 @@ class CertifiedClassifier(DecidingClassifier):
         return self._open_policy
 
     def void_round(self, t: int) -> CertifiedClassifier:
-        """Take a round out of the evidence, because an applicant is missing in it.
+        """Begin testing again, because an applicant is missing in a round.
 
-        Its decisions stand. If it is in the tests already, all certificates are dropped and testing
-        begins again, as after ``correct``.
+        Its decisions stand. If it is evidence, or will be, all certificates are dropped and testing
+        begins again, as after ``correct``: if only the round were left out, outcomes could choose
+        which rounds count. Once for a round is enough.
 
         Parameters
         ----------

@@ -1119,8 +1119,13 @@ class Engine:
         # No round may overtake another. If good outcomes arrive sooner than bad ones, testing
         # complete rounds first would certify policies that break the bound.
         while self.waiting and self._is_complete(self.waiting[0]):
-            self._test(self.waiting[0])
-            self.waiting.pop(0)  # not before its test, which may fail
+            waiting = self.waiting[0]
+            if waiting.is_begun:  # some ladders have this round, and must not get it twice
+                self.restart("correction")
+            else:
+                waiting.is_begun = True
+                self._test(waiting)
+            self.waiting.pop(0)
             self.settled_after = self.n_rounds
 
     def _is_complete(self, waiting: WaitingRound) -> bool:
@@ -1277,12 +1282,13 @@ class Engine:
         return changed or stage.monitor.log_wealth() >= -np.log(limit)
 
     def void(self, t: int) -> None:
-        """Take a round out of the evidence; if it was tested, all of it begins again."""
-        for waiting in self.waiting:
-            if waiting.number == t:
-                waiting.bets, waiting.mirror = [], None
-                return
-        if self._tested(np.array([t])).any():
+        """Begin all tests again if a round is evidence in them, or will be.
+
+        Leaving the round alone out would let outcomes choose which rounds count.
+        """
+        waiting = [one for one in self.waiting if one.number == t]
+        counts = any(one.bets or one.mirror is not None for one in waiting)
+        if counts or self._tested(np.array([t])).any():
             self.restart("correction")
 
     def restart(self, reason: Literal["correction", "drift"]) -> None:
@@ -1296,7 +1302,7 @@ class Engine:
             self._leave_out_old_rounds()
         self.generation = replace(self.generation, freezes=0)
         for waiting in self.waiting:  # no bets, as their ladders are gone
-            waiting.bets = []
+            waiting.bets, waiting.mirror = [], None
         if self.opened is not None:
             self.opened.bets = []
         if self.last_batch is not None:

@@ -207,6 +207,8 @@ class WaitingRound:
         whom the lender bars, and further applications of a person; None if there are none.
     persons
         Numbers of their persons; None if each application is another person's.
+    is_begun
+        Whether its test has begun; it is found here later only if that was interrupted.
     """
 
     number: int
@@ -221,6 +223,7 @@ class WaitingRound:
     incumbent: NDArray[np.bool_] | None = None
     barred: NDArray[np.bool_] | None = None
     persons: NDArray[Any] | None = None
+    is_begun: bool = False
 
     def join(self, other: WaitingRound) -> WaitingRound:
         """Return the round with these applicants and others, who have no rows in the store yet."""
