@@ -20,7 +20,7 @@ from fairchance.errors import (
     PausedError,
 )
 from fairchance.ledger.applicant import applicant_file, newest_decisions
-from fairchance.ledger.health import check_health
+from fairchance.ledger.health import check_health, find_check
 from fairchance.ledger.program import Program
 from fairchance.ledger.rounds import RoundRules
 from fairchance.ledger.summary import read_details
@@ -442,6 +442,30 @@ def test_decisions_made_elsewhere_are_imported(url, tmp_path, rng):
         program.import_decisions(
             **sent(batch, rest), accepted=[False], round=9, ids=ids[rest], **made
         )
+
+
+@pytest.mark.parametrize("make", [coins, certified])
+def test_draws_imported_too_late_are_counted_with_their_chances(url, tmp_path, make):
+    """So an outage is no alarm, and who imports only the accepted is found; no test waits."""
+    n, lights = 400, []
+    for place, only_accepted in ((url, False), (f"sqlite:///{tmp_path}/other.db", True)):
+        program, _, (batch, *_) = started(place, make(), n_batch=n)
+        ids, rows = np.arange(n) + 10_000, np.arange(40, n)
+        made = program.open_round(n).decide(**sent(batch), ids=ids)
+        program.decide(**sent(batch, slice(40)), ids=ids[:40])
+        program.pause()
+        awaited = program.summary().rounds[0]
+        for some in np.split(rows[made.accepted[rows]] if only_accepted else rows, 2):
+            given = {"ids": ids[some], "round": 1, "at": "2031-03-20", "where": "branch 7"}
+            program.import_decisions(**sent(batch, some), accepted=made.accepted[some], **given)
+        summary = program.summary()
+        (row,) = summary.rounds
+        assert row.expected == pytest.approx(program.decision_log().propensity.sum())
+        assert (row.awaited, row.awaited_by_group) == (awaited.awaited, awaited.awaited_by_group)
+        assert row.outcomes.pending == row.n_accepted > row.awaited
+        lights.append(find_check(check_health(summary), "draws").light)
+        assert program.verify(relearn=True).ok
+    assert lights == ["green", "red"]
 
 
 @pytest.mark.parametrize("make", [coins, certified])

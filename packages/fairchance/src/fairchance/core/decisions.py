@@ -163,10 +163,10 @@ class Chances:
     variance: float = 0.0
 
     @staticmethod
-    def of(decided: Decisions) -> Chances:
+    def of(propensity: NDArray[np.float64], exploit: NDArray[np.bool_]) -> Chances:
         """Return the chances of some applicants."""
-        p = decided.propensity
-        chances = p[~decided.exploit & (p > 0)]
+        p = propensity
+        chances = p[~exploit & (p > 0)]
         return Chances(
             float(chances.min()) if chances.size else float("nan"),
             int(np.count_nonzero(chances < TINY)),
@@ -219,7 +219,7 @@ class ClosedRound(Displayed):
             len(decided),
             int(np.count_nonzero(decided.accepted)),
             int(np.count_nonzero(decided.explored)),
-            Chances.of(decided),
+            Chances.of(decided.propensity, decided.exploit),
             decided.certified,
             decided.group_mode,
             decided.unlike,

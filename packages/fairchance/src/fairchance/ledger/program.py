@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairchance.audit.log import DecisionLog
-from fairchance.core.decisions import ClosedRound, Decisions
+from fairchance.core.decisions import Chances, ClosedRound, Decisions
 from fairchance.core.versions import versions
 from fairchance.errors import (
     InputError,
@@ -821,7 +821,10 @@ class Program:
         if opened is not None:
             # Only an open round adds applicants meanwhile.
             self._close(writer, state, ended_by="import")
-        header["void"] = bool(facts.decisions.accepted.any())
+        made = facts.decisions
+        header["void"] = bool(made.accepted.any())
+        # The closing counted without them, and who imports only the accepted must be found.
+        header["chance"] = asdict(Chances.of(made.propensity, made.exploit))
         if header["void"]:
             state.classifier.void_round(policy.round)
         state.reach(writer.append("import", header, facts, by=self.by))

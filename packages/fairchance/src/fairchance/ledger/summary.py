@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -20,7 +21,7 @@ import numpy as np
 from fairchance.audit.draws import Tally, explored_among_lost
 from fairchance.audit.rates import WHOLE, Rate, group_errors, rate_of
 from fairchance.core.budget import FdrBudget
-from fairchance.core.decisions import CertifiedRound, Round
+from fairchance.core.decisions import CertifiedRound, Chances, Round
 from fairchance.core.groups import NOT_STATED
 from fairchance.core.utility import Utility
 from fairchance.errors import InputError
@@ -320,13 +321,13 @@ class RoundSummary:
 
     @property
     def n_incumbent(self) -> int | None:
-        """How many the lender's own process accepted; None if its decisions were not given."""
+        """How many of those decided in time the lender accepted; None if that was not given."""
         known = [one.n_incumbent for one in self.records if one.n_incumbent is not None]
         return sum(known) if known else None
 
     @property
     def n_barred(self) -> int:
-        """How many must not be accepted."""
+        """How many of those decided in time must not be accepted."""
         return sum(one.n_barred for one in self.records)
 
     @property
@@ -743,6 +744,14 @@ def summary_of(
     over = Deadlines.of(reader, retention_months(about)).over(reader, reader.believed(now))
     erased_pending = partial(_erased_pending, reader, erased)
     began = {entry.number: entry.at for entry in reader.entries(kind="round")}
+    late: dict[int, list[Entry]] = {}
+    for entry in reader.entries(kind="import"):
+        if "chance" in entry.says:
+            late.setdefault(entry.says["round"], []).append(entry)
+    rounds = [
+        _round(entry, counts.of_round(entry.says["round"]), promise, now, began, erased_pending)
+        for entry in reader.entries(kind="batch")
+    ]
     summary = Summary(
         program=program,
         classifier=settings.says.get("classifier", ""),
@@ -753,8 +762,8 @@ def summary_of(
         n_history=counts.sum(~decided),
         history=counts.outcomes(~decided & counts.accepted),
         rounds=tuple(
-            _round(entry, counts.of_round(entry.says["round"]), promise, now, began, erased_pending)
-            for entry in reader.entries(kind="batch")
+            _with_late(row, late[row.round], reader, erased_pending) if row.round in late else row
+            for row in rounds
         ),
         groups=tuple(_groups(counts, settings.says.get("group_names"))),
         changes=tuple(_changes(reader)),
@@ -1004,7 +1013,7 @@ def _round(
     says = entry.says
     opened = says.get("opened", entry.number)
     tested = promise.delta is not None
-    awaited = counts.outcomes(counts.tested).pending
+    awaited, chance = counts.outcomes(counts.tested).pending, _chances(says)
     age = (now - entry.when).total_seconds() / 86400
     exploited = counts.sum(counts.accepted & counts.exploit)
     budget = math.nan
@@ -1027,21 +1036,57 @@ def _round(
         outcomes=counts.outcomes(counts.standing),
         explored=counts.outcomes(counts.standing & ~counts.exploit),
         overridden=counts.outcomes(counts.by_hand),
-        expected=float(says["chance"]["sum"]),
-        variance=float(says["chance"]["variance"]),
+        expected=chance.sum,
+        variance=chance.variance,
         budget=budget,
         ramp=float(says["ramp"]),
         status=says["status"],
         records=read_rounds(entry),
         about=says.get("about", {}),
         unlike=tuple(says.get("unlike", ())),
-        least_chance=float(says["chance"]["least"]),
-        n_hardly=says["chance"]["n_hardly"],
+        least_chance=chance.least,
+        n_hardly=chance.n_hardly,
         awaited=awaited - (erased_pending(entry) if tested and awaited else 0),
         awaited_by_group=counts.awaited_by_group() if tested else {},
         held_up=tuple(says.get("held_up", ())),
         n_identical=says.get("identical", 0),
         by=entry.by,
+    )
+
+
+def _chances(says: Mapping[str, Any]) -> Chances:
+    """Return the chances of the applicants of an entry; JSON has text for NaN."""
+    stated = says["chance"]
+    least, n, *sums = (stated[name] for name in ("least", "n_hardly", "sum", "variance"))
+    return Chances(float(least), int(n), *map(float, sums))
+
+
+def _with_late(
+    row: RoundSummary,
+    entries: Sequence[Entry],
+    reader: LedgerReader,
+    erased_pending: Callable[[Entry], int],
+) -> RoundSummary:
+    """Return a round with the chances of those imported after it, for whom no test waits.
+
+    All other counts of the round have them already.
+    """
+    chance = Chances(row.least_chance, row.n_hardly, row.expected, row.variance)
+    awaited, by_group = row.awaited, Counter(row.awaited_by_group)
+    for entry in entries:
+        chance += _chances(entry.says)
+        if row.awaited:
+            waits = reader.awaited(entry, groups=bool(row.awaited_by_group))
+            awaited -= len(waits) + erased_pending(entry)
+            by_group.subtract(group_name(json.loads(value)) for _, value in waits if value)
+    return replace(
+        row,
+        expected=chance.sum,
+        variance=chance.variance,
+        least_chance=chance.least,
+        n_hardly=chance.n_hardly,
+        awaited=awaited,
+        awaited_by_group={name: n for name, n in by_group.items() if n},
     )
 
 

@@ -208,7 +208,7 @@ class RoundCounts:
         self.heads = np.pad(self.heads, ((0, 0), (0, more))) + heads
         if batch.counts is not None:
             self.counts = batch.counts if self.counts is None else self.counts + batch.counts
-        self.chances += Chances.of(decided)
+        self.chances += Chances.of(decided.propensity, decided.exploit)
         if batch.ids.dtype.kind == "i" and len(batch):
             largest = int(batch.ids.max())
             self.largest_id = largest if self.largest_id is None else max(self.largest_id, largest)
