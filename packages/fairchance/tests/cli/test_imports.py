@@ -151,6 +151,43 @@ def test_recorded_applicants_stay_as_they_are(lender):
     assert (result["people"], result["rounds"]) == (0, [])
 
 
+def test_decisions_made_after_their_round_are_named(lender):
+    """A machine that holds a policy file hears nothing of a pause."""
+    assert done("import", "decided/0.parquet", *MADE)["after_close"]["n"] == 0
+    done("pause")
+    closed = entries(lender, "batch")[-1].at
+    made = pd.concat(map(pd.read_parquet, ("decided/1.parquet", "decided/2.parquet")))
+    explored = int((made["decided_accepted"] & ~made["decided_exploit"])[:43].sum())
+    assert explored
+    where = ("--where", "branch")
+    before = done("import", "decided/0.parquet", "--at", "2020-01-01", *where)  # known already
+    assert before["after_close"] == {"n": 0, "explored": 0, "rounds": [], "sure": True}
+    status = done("status")
+    assert "imports" not in {check["question"] for check in status["checks"]}
+    found = done("import", "decided/1.parquet", "--at", closed[:10], *where)["after_close"]
+    assert found == {"n": 43, "explored": explored, "rounds": [1], "sure": False}
+    (check,) = [one for one in done("status")["checks"] if one["question"] == "imports"]
+    assert (check["light"], check["facts"]) == ("amber", found)
+    found = done("import", "decided/2.parquet", "--at", "2199-01-01T09:30", *where)["after_close"]
+    assert (found["n"], found["sure"]) == (43, True)
+    printed = call("status").stdout
+    assert "86 decisions" in printed
+    call("report", "-o", "report.html")
+    assert "2199-01-01T09:30, branch" in Path("report.html").read_text()
+    assert [one.says["after_close"] for one in entries(lender, "import")] == [
+        *[False] * 2,
+        *[None] * 2,
+        *[True] * 2,
+    ]
+
+
+def test_when_decisions_were_made_must_be_a_time(lender):
+    message = refused("import", "decided/", "--at", "noon", "--where", "cluster")
+    assert "--at" in message
+    assert "'noon'" in message
+    assert not entries(lender, "import")
+
+
 def test_what_is_imported_too_late_is_no_evidence(lender):
     done("import", "decided/0.parquet", *MADE)
     done("round", "close")

@@ -186,7 +186,7 @@ class ProgramMachine(RuleBasedStateMachine):
         policy, given = data.draw(st.sampled_from(self.policies))
         X, ids, options = self.new_people(given, n)
         made = policy.decide(X, ids=ids, **options)
-        place = {"round": policy.round, "at": "noon", "where": "a branch", **options}
+        place = {"round": policy.round, "at": "2031-03-20T12:00", "where": "a branch", **options}
         with pytest.raises(InputError, match="do not follow"):
             self.program.import_decisions(X, ~made.accepted, ids=ids, **place)
         for _ in range(2):

@@ -135,7 +135,12 @@ def test_decisions_imported_too_late_are_in_the_log(place, make):
         if rows.start is None:
             program.decide(people.X[rows], **given)
             continue
-        given |= {"accepted": made.accepted[rows], "round": 1, "at": "2031", "where": "branch 7"}
+        given |= {
+            "accepted": made.accepted[rows],
+            "round": 1,
+            "at": "2031-03-20",
+            "where": "branch 7",
+        }
         program.import_decisions(people.X[rows], **given)
         if rows.stop == 50:
             program.close_round()

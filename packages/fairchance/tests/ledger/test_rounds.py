@@ -476,7 +476,13 @@ def test_applicants_imported_too_late_are_erased(url, make):
     made = program.open_round(N).decide(**sent(batch), ids=ids).accepted
     program.decide(**sent(batch, slice(20)), ids=ids[:20])
     program.close_round()
-    rest = {"accepted": made[20:], "ids": ids[20:], "round": 1, "at": "2031", "where": "branch 7"}
+    rest = {
+        "accepted": made[20:],
+        "ids": ids[20:],
+        "round": 1,
+        "at": "2031-03-20",
+        "where": "branch 7",
+    }
     program.import_decisions(**sent(batch, slice(20, None)), **rest)
     assert program.erase(ids[[0, 20, 21]], "asked", early=True) == 3
     assert program.erase(ids[22:], "asked", early=True) == 38
@@ -525,7 +531,16 @@ def test_commands_in_an_open_round(tmp_path, monkeypatch):
     made = policy.decide(X, ids=elsewhere["id"].to_numpy(str), sensitive_features=groups["sex"])
     words = np.where(made.accepted, "accept", "reject")
     elsewhere.drop(columns="outcome").assign(decision=words).to_csv("made.csv", index=False)
-    imported = ("import", "made.csv", "--policy", "round.policy", "--at", "9:00", "--where", "shop")
+    imported = (
+        "import",
+        "made.csv",
+        "--policy",
+        "round.policy",
+        "--at",
+        "2031-03-20",
+        "--where",
+        "shop",
+    )
     for _ in range(2):
         result = done(*imported, *ledger)
         assert (result["rounds"], result["people"]) == ([1], 20)

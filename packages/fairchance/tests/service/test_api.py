@@ -292,14 +292,21 @@ def test_decisions_by_the_policy_are_imported(client):
     made = policy.decide(X.X, **given).accepted.tolist()
     body = {"round": policy.round, "at": "2031-03-01", "where": "branch 7"}
     body["applications"] = [{**row, "accepted": yes} for row, yes in zip(rows, made, strict=True)]
-    decided = client.post("/v1/decisions:import", "edge", body)["decisions"]
+    answer = client.post("/v1/decisions:import", "edge", body)
+    decided = answer["decisions"]
     assert [one["decision"] == "accept" for one in decided] == made
+    assert answer["after_close"] is False
     assert client.decide(rows) == decided
     more = applications(10)
     X, given = client.service.form.arrays([client.service.form.Application(**more[0])])
     wrong = not policy.decide(X.X, **given).accepted[0]
     body["applications"] = [{**more[0], "accepted": bool(wrong)}]
     assert "follow" in client.post("/v1/decisions:import", "edge", body, code=422)["detail"]
+    client.post("/v1/pause", "operate")
+    body |= {"at": "2199-01-01", "applications": [{**more[0], "accepted": not wrong}]}
+    assert client.post("/v1/decisions:import", "edge", body)["after_close"] is True
+    body["at"] = "noon"
+    assert client.post("/v1/decisions:import", "edge", body, code=422)["option"] == "at"
 
 
 def test_pages_of_decisions(client):

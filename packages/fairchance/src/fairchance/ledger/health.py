@@ -72,7 +72,7 @@ class Check:
         What is asked: ``"mistakes"``, ``"last rounds"`` and ``"certified rounds"`` (their
         mistakes), ``"acceptance"``, ``"exploration"``, ``"draws"``, ``"take-up"``,
         ``"certificate"``, ``"independence"`` (over rounds), ``"process"`` (the lender's own),
-        ``"data"``, ``"pending"`` or ``"record"``.
+        ``"imports"`` (from policy files), ``"data"``, ``"pending"`` or ``"record"``.
     finding
         The answer, as a code.
     light
@@ -454,6 +454,22 @@ def _process(summary: Summary) -> Iterator[Check]:
         yield Check("process", "paused", "amber")
 
 
+def _imports(summary: Summary) -> Iterator[Check]:
+    """Report decisions that a policy made after its round, since the last rounds."""
+    since = summary.rounds[-_RECENT:][0].entry if summary.rounds else 0
+    late = [
+        one.says | {"n": one.n}
+        for one in summary.changes
+        if one.kind == "import" and one.entry > since and one.says["after_close"] is not False
+    ]
+    if late:
+        facts = {name: sum(one[name] for one in late) for name in ("n", "explored")}
+        rounds = sorted({one["round"] for one in late})
+        sure = all(one["after_close"] for one in late)
+        facts = {**facts, "rounds": rounds, "sure": sure}
+        yield Check("imports", "made_after_close", "amber", facts=facts)
+
+
 # Outcomes and data
 
 
@@ -519,6 +535,7 @@ QUESTIONS: tuple[Callable[[Summary], Iterable[Check]], ...] = (
     _certificate,
     _independence,
     _process,
+    _imports,
     _data,
     _record,
 )

@@ -87,7 +87,7 @@ from fairchance.ledger.retention import (
     in_utc,
     retention_months,
 )
-from fairchance.ledger.rounds import Desk, RoundRules
+from fairchance.ledger.rounds import Desk, RoundRules, made_after_close, made_at
 from fairchance.ledger.sql import LedgerReader, SqlLedger, Writer
 from fairchance.ledger.summary import Summary
 from fairchance.ledger.verification.walk import Verification, verify
@@ -755,7 +755,9 @@ class Program:
 
         Each must follow from the policy of the round. If the round is closed by now, the decisions
         stand and are no evidence; if one of them accepted an applicant, the whole round is no
-        evidence any more. Applications that are recorded already are left as they are.
+        evidence any more. If they were made after it had been closed, as by a machine that kept its
+        policy file in a pause, ``status`` says so. Applications that are recorded already are left
+        as they are.
 
         Parameters
         ----------
@@ -766,7 +768,8 @@ class Program:
         round
             The round whose policy decided.
         at, where
-            When and where the decisions were made, as text that names no applicant.
+            When the decisions were made, a day or a time (ISO 8601; UTC unless it has a zone), and
+            where, as text that names no applicant.
         policy
             The key of the policy that decided (``Policy.key``), as ``decide_batches`` returns it;
             that of another round or program is refused. None if it is not known.
@@ -781,7 +784,8 @@ class Program:
         InputError
             If a decision does not follow from the policy; then nothing is recorded.
         """
-        check_text("when and where decisions were made", [at, where])
+        made_at(at)  # raises if it is unusable
+        check_text("where decisions were made", [where])
         given = {"sensitive_features": sensitive_features, "ids": ids, "incumbent": incumbent}
         given |= {"barred": barred, "persons": persons}
         with self._writing() as (writer, state):
@@ -813,6 +817,7 @@ class Program:
             "group_mode": desk.opened.says["group_mode"],
             "n": int(facts.decisions.accepted.size),
             "void": False,
+            "after_close": made_after_close(writer, policy.round, made["made_at"]),
         }
         if opened is not None and opened.says["round"] == policy.round:
             writer.record_in_round(opened, facts)
@@ -821,10 +826,11 @@ class Program:
         if opened is not None:
             # Only an open round adds applicants meanwhile.
             self._close(writer, state, ended_by="import")
-        made = facts.decisions
-        header["void"] = bool(made.accepted.any())
+        late = facts.decisions
+        header["void"] = bool(late.accepted.any())
         # The closing counted without them, and who imports only the accepted must be found.
-        header["chance"] = asdict(Chances.of(made.propensity, made.exploit))
+        header["chance"] = asdict(Chances.of(late.propensity, late.exploit))
+        header["explored"] = int((late.accepted & ~late.exploit).sum())
         if header["void"]:
             state.classifier.void_round(policy.round)
         state.reach(writer.append("import", header, facts, by=self.by))

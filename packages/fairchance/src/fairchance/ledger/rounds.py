@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from fairchance.methods.policy import Policy
 from fairchance.people.intake import Batch, read_flags
 from fairchance.people.reasons import as_codes, reasons_for
 
-__all__ = ["Desk", "RoundRules"]
+__all__ = ["Desk", "RoundRules", "made_after_close", "made_at"]
 
 # Files may hold numbers in single precision, and other machines sum in another order.
 _CLOSE = 1e-5
@@ -83,6 +83,45 @@ class RoundRules:
 
 
 _EVERY = re.compile(r"([1-9]\d{0,2}) (day|week|month)s?")
+
+
+def made_at(at: str) -> datetime:
+    """Return when decisions were made elsewhere, as a caller says; of a day its beginning."""
+    try:
+        when = datetime.fromisoformat(at)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{{option}} must be a day or a time, such as 2031-03-20 or 2031-03-20T16:30, got "
+            f"{at!r}; nothing was recorded.",
+            option="at",
+        ) from error
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
+
+
+def made_after(at: str, closed: datetime) -> bool | None:
+    """Return whether decisions were made after their round was closed.
+
+    None if ``at`` is the day on which it was closed: then either is possible.
+
+    Examples
+    --------
+    >>> closed = datetime(2031, 3, 20, 9, tzinfo=UTC)
+    >>> [made_after(at, closed) for at in ("2031-03-20T09:30", "2031-03-20", "2031-03-19")]
+    [True, None, False]
+    """
+    begin = made_at(at)
+    if begin > closed:
+        return True
+    is_day = len(at) <= len("2031-03-20")  # with a time, no form of ISO 8601 is as short
+    return None if is_day and begin + timedelta(days=1) > closed else False
+
+
+def made_after_close(reader: LedgerReader, round: int, at: str) -> bool | None:
+    """Return ``made_after`` for the closing of a round; False while it is open."""
+    for entry in reader.newest_first("batch"):
+        if entry.says["round"] <= round:
+            return entry.says["round"] == round and made_after(at, entry.when)
+    return False
 
 
 class Desk:

@@ -56,7 +56,7 @@ __all__ += [
 ]
 __all__ += ["count_reasons", "far_fewer", "read_details", "summarise", "summary_of"]
 
-_CHANGES = ("correction", "override", "hold", "erasure", "certificate", "control", "move")
+_CHANGES = ("correction", "override", "hold", "erasure", "certificate", "control", "move", "import")
 _FEW = 0.1  # of the expected number: nearly none
 _EXPECTED = 5  # if so many are expected, seeing none has a probability below 1 %
 _PART = 20_000  # applicants read at a time
@@ -1178,19 +1178,23 @@ def _erased(reader: LedgerReader) -> Ints:
 
 
 def _changes(reader: LedgerReader) -> Iterator[RecordedChange]:
-    """Yield corrections, overrides, holds, erasures, certificates, controls, moves in order."""
+    """Yield corrections, overrides, holds, erasures, certificates, and so on, in order.
+
+    Imports are among them if they came after their round.
+    """
     changes = [
         RecordedChange(
             _change_kind(kind, entry),
             entry.number,
             entry.at,
             entry.by,
-            sizes.get(entry.number, len(entry.says.get("persons", ()))),
+            sizes.get(entry.number, entry.says.get("n", len(entry.says.get("persons", ())))),
             entry.says | (_override_says(reader, entry) if kind == "override" else {}),
         )
         for kind in _CHANGES
         for sizes in [reader.sizes(kind)]
         for entry in reader.entries(kind=kind)
+        if kind != "import" or "chance" in entry.says
     ]
     yield from sorted(changes, key=lambda change: change.entry)
 

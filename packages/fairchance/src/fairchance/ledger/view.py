@@ -16,7 +16,7 @@ from fairchance.ledger.encoding import Shape
 from fairchance.ledger.objections import check_objections, to_hold
 from fairchance.ledger.policies import read_policy
 from fairchance.ledger.replay import State, recorded_parts
-from fairchance.ledger.rounds import Desk
+from fairchance.ledger.rounds import Desk, made_after_close
 from fairchance.ledger.sql import LedgerReader
 from fairchance.ledger.summary import Summary, summary_of
 from fairchance.people.likeness import Unlike
@@ -99,6 +99,10 @@ class ProgramView:
             opened = self.program._opening(self.reader, round)
             self._desks[round] = Desk(self.reader, self.settings, opened, self.program._allowed)
         return self._desks[round]
+
+    def made_after_close(self, round: int, at: str) -> bool | None:
+        """Return whether decisions were made after their round; None if a day does not tell."""
+        return made_after_close(self.reader, round, at)
 
     @cached_property
     def reading_rules(self) -> Any:

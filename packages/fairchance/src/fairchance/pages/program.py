@@ -738,6 +738,7 @@ def _content(change: RecordedChange) -> str:
         parts.append(f"{says['n_early']:,} before {months} months were over")
     parts += [f"decision now: {says['stands']}"] if "stands" in says else []
     parts += [ramp_words(says["ramp"])] if "ramp" in says else []
+    parts += [f"made {says['made_at']}, {says['where']}"] if "made_at" in says else []
     parts += [f"{way} {says[way]}" for way in ("to", "from") if way in says]
     parts += filter(None, [_unlike(change)])
     return "; ".join(parts) or "–"

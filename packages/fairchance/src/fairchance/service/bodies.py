@@ -122,6 +122,12 @@ class DecisionList(BaseModel):
     decisions: list[Decision]
 
 
+class ImportedList(DecisionList):
+    """Decisions, and whether they were made after their round; null if a day does not tell."""
+
+    after_close: bool | None
+
+
 class RecordedEntry(BaseModel):
     """An entry of the record."""
 

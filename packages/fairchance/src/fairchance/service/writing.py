@@ -64,7 +64,8 @@ def _add_deciding(app: FastAPI, service: Service) -> None:
         """Record decisions that were made by a round's policy while the record was out of reach.
 
         Each must follow from the policy. If the round is closed by now, they are no evidence, and
-        if one of them accepted an applicant, neither is the round.
+        if one of them accepted an applicant, neither is the round. ``after_close`` says whether
+        they were made after it had been closed: then recall the policy.
         """
         X, given = form.arrays(body.applications)
         accepted = [one.accepted for one in body.applications]
@@ -72,16 +73,18 @@ def _add_deciding(app: FastAPI, service: Service) -> None:
 
         def record(program: Program) -> Any:
             decided = program.import_decisions(X, accepted, **made, **given)
-            return decision_data(decided, form.sentences)
+            with program.reading() as view:
+                after = view.made_after_close(body.round, body.at)
+            return {"decisions": decision_data(decided, form.sentences), "after_close": after}
 
-        decisions = await service.write(visit_of(request).by, record)
-        return json_answer({"decisions": decisions})
+        return json_answer(await service.write(visit_of(request).by, record))
 
     decide.__annotations__["body"] = Applications
     import_decisions.__annotations__["body"] = Imported
     answer = bodies.DecisionList
     app.post("/v1/decisions", response_model=answer, **only("decide", "edge"))(decide)
-    path = app.post("/v1/decisions:import", response_model=answer, **only("edge"))
+    imported = bodies.ImportedList
+    path = app.post("/v1/decisions:import", response_model=imported, **only("edge"))
     path(import_decisions)
 
 

@@ -25,6 +25,8 @@ from fairchance.words import (
 from fairchance.words.batches import unlike_expected_words, unlike_words
 from fairchance.words.rounds import (
     DO_NOT_WAIT,
+    RECALL,
+    after_close_words,
     began_again,
     needed,
     note_text,
@@ -521,6 +523,10 @@ def _uncalibrated(check: Check) -> CheckWords:
     )
 
 
+def _made_after_close(check: Check) -> CheckWords:
+    return CheckWords(after_close_words(**check.facts), sentence(RECALL), "recall policy files")
+
+
 # Data, outcomes and the record
 
 
@@ -634,6 +640,7 @@ WORDS: dict[str, Callable[[Check], CheckWords]] = {
         "",
         "resume the program once the reason is gone",
     ),
+    "made_after_close": _made_after_close,
     "rounds_alike": _rounds_vary,
     "rounds_vary": _rounds_vary,
     "in_part": _pilot,

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from fairchance.ledger.summary import NextTested, OpenRoundSummary, RoundSummary, Summary
     from fairchance.methods.certified.classifier import AwaitedOutcomes, RestartedTests
 
-__all__ = ["ABOUT_CURVE", "DO_NOT_WAIT", "IN_OPEN_ROUND", "NOTES", "open_round_words"]
-__all__ += ["about_certificate", "about_round", "assumed", "began_again"]
+__all__ = ["ABOUT_CURVE", "DO_NOT_WAIT", "IN_OPEN_ROUND", "NOTES", "RECALL", "open_round_words"]
+__all__ += ["about_certificate", "about_round", "after_close_words", "assumed", "began_again"]
 __all__ += [
     "certificates_assume",
     "certified_policy",
@@ -40,6 +40,10 @@ _REASONS = {
     "override": "an override",
     "erasure": "an erasure",
 }
+RECALL = (
+    "recall policy files from the machines that hold them, which hear of no pause; with [rounds] "
+    "every, policies expire"
+)
 DO_NOT_WAIT = (
     "observe these outcomes, or withdraw the applicants, who then count as bad; a program that "
     "starts with a patience does not wait"
@@ -122,6 +126,22 @@ def sentence(clause: str) -> str:
     'No outcome has been tested yet.'
     """
     return f"{clause[:1].upper()}{clause[1:]}." if clause else ""
+
+
+def after_close_words(rounds: Sequence[int], n: int, explored: int, *, sure: bool) -> str:
+    """Say that policies decided after their rounds, as a sentence.
+
+    Examples
+    --------
+    >>> after_close_words([3], 133, 2, sure=True)
+    '133 decisions (2 explored) were made by the policy of round 3 after the round had been closed.'
+    """
+    were = "was" if n == 1 else "were"
+    made = f"{were} made" if sure else "may have been made"
+    return (
+        f"{counted(n, 'decision')} ({explored:,} explored) {made} by the policy of "
+        f"{first_of([f'round {one}' for one in rounds])} after the round had been closed."
+    )
 
 
 # Notes of a round

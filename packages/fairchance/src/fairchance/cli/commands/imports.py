@@ -43,6 +43,7 @@ from fairchance.errors import InputError
 from fairchance.extras import arrow
 from fairchance.people.cells import as_numbers, rows_where, truth_values
 from fairchance.words import counted
+from fairchance.words.rounds import RECALL, after_close_words, sentence
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from fairchance.cli.commands.decide import SentFile
@@ -64,7 +65,13 @@ def import_(
             "a pattern in quotes or a folder are read piece by piece.",
         ),
     ],
-    at: Annotated[str, typer.Option(metavar="TIME", help="When the decisions were made.")],
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="When the decisions were made: a day or a time, such as 2031-03-20T16:30.",
+        ),
+    ],
     where: Annotated[str, typer.Option(metavar="PLACE", help="Where they were made.")],
     ledger: LedgerUrl,
     policy: Annotated[
@@ -85,8 +92,9 @@ def import_(
     Each decision must follow from the policy of its round; those that do not, and those of other
     rounds or programs, are written to a file with the reasons, and the others are recorded. If the
     round is closed by now, the decisions stand and are no evidence; if one of them accepted an
-    applicant, the whole round is no evidence any more. Rows that are recorded already are left as
-    they are, so an interrupted command may be given again.
+    applicant, the whole round is no evidence any more. The command counts those that were made
+    after it had been closed, as by a machine that kept its policy file in a pause. Rows that are
+    recorded already are left as they are, so an interrupted command may be given again.
 
     Example: fairchance import decided/ --at 2031-03-20 --where cluster
     """
@@ -131,6 +139,9 @@ class _Import:
 
     def __init__(self, program: Program, key: tuple[int, str] | None, made: dict[str, str]) -> None:
         self._program, self._key, self._made = program, key, made
+        from fairchance.ledger.rounds import made_at  # noqa: PLC0415 - an extra
+
+        made_at(made["at"])  # before any row is read
         with program.reading() as view:
             roles, _ = roles_and_labels(view)
             self._id, self._text = roles.id, text_columns(roles, view.shape.columns)
@@ -139,6 +150,7 @@ class _Import:
         self._refused = list[Cause]()
         self._places: list[str] = []
         self._wrong: list[str] = []  # ids of decisions that do not follow from their policy
+        self._after_close, self._is_sure = set[int](), True
 
     def file(self, path: str, place: str, *, strict: bool) -> None:
         """Record the decisions of a file, and write its refused rows."""
@@ -271,7 +283,7 @@ class _Import:
         given = sent.given
         with self._program.reading() as view:
             names = list(map(str, sent.ids.tolist()))
-            known = int((view.reader.standing(names).persons >= 0).sum())
+            new = view.reader.standing(names).persons < 0
         words = {"accepted": ["accept"], "rejected": ["reject"]}
         accepted = truth_values(sent.others[self._columns()[0]], words) == "yes"
         recorded = self._program.import_decisions(
@@ -279,8 +291,14 @@ class _Import:
         )
         self._rounds.add(round)
         self._counts.update(
-            people=len(recorded), accepted=int(recorded.accepted.sum()), known=known
+            people=len(recorded), accepted=int(recorded.accepted.sum()), known=int((~new).sum())
         )
+        with self._program.reading() as view:
+            after = view.made_after_close(round, self._made["at"])
+        if after is not False:
+            self._after_close.add(round)
+            self._counts.update(after=int(new.sum()), explored=int((recorded.explored & new).sum()))
+            self._is_sure &= after is True
 
     def result(self) -> dict[str, Any]:
         """Return what was recorded, as plain data."""
@@ -289,6 +307,12 @@ class _Import:
             "people": self._counts["people"],
             "accepted": self._counts["accepted"],
             "known_already": self._counts["known"],
+            "after_close": {
+                "n": self._counts["after"],
+                "explored": self._counts["explored"],
+                "rounds": sorted(self._after_close),
+                "sure": self._is_sure,
+            },
             "do_not_follow": {"n": self._counts["wrong"], "first": self._wrong},
             "refused": refused_counts(self._refused, ", ".join(self._places)),
         }
@@ -308,6 +332,8 @@ def _message(result: dict[str, Any]) -> list[str]:
         f"{which}: {counted(result['people'] - known, 'decision')} imported{before}; "
         f"{result['accepted']:,} accepted."
     ]
+    if result["after_close"]["n"]:
+        lines += [after_close_words(**result["after_close"]), sentence(RECALL)]
     if wrong["n"]:
         more = ", …" if wrong["n"] > len(wrong["first"]) else ""
         lines.append(
