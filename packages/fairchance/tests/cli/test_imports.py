@@ -13,6 +13,7 @@ import pytest
 
 from cli.lender_files import CERTIFIED, call, causes, done, entries, people, refused, start
 from fairchance.cli.commands import imports
+from fairchance.errors import InputError
 from fairchance.ledger import Program, verify
 from fairchance.methods.storage import load
 
@@ -111,6 +112,35 @@ def test_decisions_of_other_policies_are_refused(lender, made):
     table = pd.read_parquet("decided/0.parquet").drop(columns="decided_policy")
     table.to_parquet("bare.parquet", index=False)
     assert "'decided_policy'" in refused("import", "bare.parquet", *MADE)
+
+
+def test_no_column_of_the_program_says_what_was_decided(tmp_path, monkeypatch):
+    """Else the lender's own decisions would be taken for those of the policy."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FAIRCHANCE_LEDGER", f"sqlite:///{tmp_path}/lender.db")
+    config = CERTIFIED.replace("[outcomes]", 'incumbent = "decision"\n[outcomes]')
+    start(f"sqlite:///{tmp_path}/lender.db", tmp_path, f"[program]\nramp = 0.5\n{config}")
+    done("round", "open", "--policy", "round.policy")
+    applicants = people(N, 1000).assign(decision=lambda rows: np.where(rows["income"] > 0, 1, 0))
+    engine(applicants)
+    decided, own = all_of(), applicants["decision"].to_numpy() == 1
+    assert (decided["decided_accepted"] != own).any()
+    words = np.where(decided["decided_accepted"], "accept", "reject")
+    applicants.assign(decision=words).to_csv("made.csv", index=False)
+    assert "'decided_accepted'" in refused("import", "made.csv", *MADE)
+    assert done("import", "decided/", *MADE)["people"] == N
+    with Program.open(f"sqlite:///{tmp_path}/lender.db").reading() as view:
+        recorded = view.reader.recorded(decided["id"].tolist()).decisions
+    assert recorded.accepted.tolist() == decided["decided_accepted"].tolist()
+    assert recorded.incumbent.tolist() == own.tolist()
+    with pytest.raises(InputError, match="'decided_accepted' already"):
+        engine(decided.assign(outcome=0), "again")
+    (tmp_path / "other").mkdir()
+    url = f"sqlite:///{tmp_path}/other/lender.db"
+    config = CERTIFIED.replace("[outcomes]", 'incumbent = "decided_accepted"\n[outcomes]')
+    start(url, tmp_path / "other", config)
+    message = refused("import", "decided/", *MADE, "--ledger", url)
+    assert "has a column 'decided_accepted'" in message
 
 
 def test_rows_that_do_not_say_who_decided_are_refused(lender):

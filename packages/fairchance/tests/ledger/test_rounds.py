@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from cli.lender_files import CERTIFIED, answer, apply, call, done, start
@@ -527,24 +528,14 @@ def test_commands_in_an_open_round(tmp_path, monkeypatch):
     assert told["open_round"] == {"round": 1, "n_decisions": 30}
     elsewhere = apply(20, 2000, "made.csv")
     policy = load("round.policy")
-    X, groups = elsewhere[["income", "debt"]], elsewhere[["sex"]]
-    made = policy.decide(X, ids=elsewhere["id"].to_numpy(str), sensitive_features=groups["sex"])
-    words = np.where(made.accepted, "accept", "reject")
-    elsewhere.drop(columns="outcome").assign(decision=words).to_csv("made.csv", index=False)
-    imported = (
-        "import",
-        "made.csv",
-        "--policy",
-        "round.policy",
-        "--at",
-        "2031-03-20",
-        "--where",
-        "shop",
-    )
+    table = pa.Table.from_pandas(elsewhere.drop(columns="outcome"))
+    made = pa.Table.from_batches(policy.decide_batches(table.to_batches(), keep=True)).to_pandas()
+    made.to_csv("made.csv", index=False)
+    imported = ("import", "made.csv", "--at", "2031-03-20", "--where", "shop")
     for _ in range(2):
         result = done(*imported, *ledger)
         assert (result["rounds"], result["people"]) == ([1], 20)
-        assert result["accepted"] == int(made.accepted.sum())
+        assert result["accepted"] == int(made["decided_accepted"].sum())
     assert done("round", "close", *ledger)["open"] is None
     assert done("status", *ledger)["rounds"][0]["n_people"] == 50
     assert call("verify", *ledger).exit_code == 0

@@ -273,6 +273,11 @@ class Policy(ABC):
         self._table.check_there([self._table.id], names)
         prefix, kinds = KEPT if keep else "", DECIDED | ({"reasons": "string"} if reasons else {})
         added = {prefix + name: kind for name, kind in kinds.items()}
+        both = [name for name in names if keep and name in added]
+        if both:
+            raise InputError(
+                f"the table has a column {both[0]!r} already; rename it, or leave it out."
+            )
         return [*names] if keep else [self._table.id], added
 
     def decided_schema(self, schema: Any, *, keep: bool = False, reasons: bool = False) -> Any:

@@ -51,7 +51,11 @@ if TYPE_CHECKING:  # an extra, and slow to import
 
 __all__ = ["import_"]
 
-_OWN = ("decision",)  # of a file that says only what was decided
+# The columns of decide_batches(..., keep=True) that are read. None may be a column of the program:
+# the lender's own decisions would be taken for those of the policy.
+_ACCEPTED, _ROUND, _POLICY = "decided_accepted", "decided_round", "decided_policy"
+_NUMBERS = ("decided_score", "decided_propensity")
+_DECIDED = (_ACCEPTED, *_NUMBERS, _ROUND, _POLICY)
 _SHOWN = 5  # ids of decisions that do not follow from a policy
 
 
@@ -61,8 +65,7 @@ def import_(
         typer.Argument(
             metavar="FILE...",
             help="Applicants as for decide, with the columns decided_... of decide_batches(..., "
-            "keep=True), or with a column decision (accept or reject) and --policy. Several files, "
-            "a pattern in quotes or a folder are read piece by piece.",
+            "keep=True). Several files, a pattern in quotes or a folder are read piece by piece.",
         ),
     ],
     at: Annotated[
@@ -74,12 +77,6 @@ def import_(
     ],
     where: Annotated[str, typer.Option(metavar="PLACE", help="Where they were made.")],
     ledger: LedgerUrl,
-    policy: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="The policy file that decided, for files with a column decision."
-        ),
-    ] = None,
     program: ProgramName = None,
     refused: Refused = None,
     strict: Strict = False,
@@ -105,10 +102,7 @@ def import_(
                 "each of several files has refused rows of its own; leave out {option}.",
                 option="refused",
             )
-        made = {"at": at, "where": where}
-        importing = _Import(
-            open_program(ledger, program, by, trusted), _key_of(policy, trusted), made
-        )
+        importing = _Import(open_program(ledger, program, by, trusted), {"at": at, "where": where})
         sizes, done = [count_rows(file) for file in files], 0
         with counting_bar("decisions", json) as bar:
             for file, size in zip(files, sizes, strict=True):
@@ -124,27 +118,23 @@ def import_(
         print_lines(_message(result), to_stderr=refused == "-")
 
 
-def _key_of(policy: str | None, trusted: list[str] | None) -> tuple[int, str] | None:
-    """Return the round and the key of a policy file."""
-    if policy is None:
-        return None
-    from fairchance.methods.storage import load  # noqa: PLC0415 - slow to import
-
-    loaded = load(policy, trusted=trusted or ())
-    return loaded.round, loaded.key
-
-
 class _Import:
     """Records decisions of files, piece by piece."""
 
-    def __init__(self, program: Program, key: tuple[int, str] | None, made: dict[str, str]) -> None:
-        self._program, self._key, self._made = program, key, made
+    def __init__(self, program: Program, made: dict[str, str]) -> None:
+        self._program, self._made = program, made
         from fairchance.ledger.rounds import made_at  # noqa: PLC0415 - an extra
 
         made_at(made["at"])  # before any row is read
         with program.reading() as view:
             roles, _ = roles_and_labels(view)
             self._id, self._text = roles.id, text_columns(roles, view.shape.columns)
+            ours = {*self._text, *(view.shape.columns.names or ())} & {*_DECIDED}
+        if ours:
+            raise InputError(
+                f"program {program.name!r} has a column {min(ours)!r}, which says what was decided "
+                f"in files that are imported; import from Python (import_decisions)."
+            )
         self._counts: Counter[str] = Counter()
         self._rounds: set[int] = set()
         self._refused = list[Cause]()
@@ -155,7 +145,7 @@ class _Import:
     def file(self, path: str, place: str, *, strict: bool) -> None:
         """Record the decisions of a file, and write its refused rows."""
         source, refused, first = file_name(path), list[Refusals](), 0
-        text = (*self._text, *self._columns()[:1], "decided_policy")
+        text = (*self._text, _ACCEPTED, _POLICY)
         for piece in read_pieces(path, PIECE, text):
             some, unsaid = self._said(piece, source)
             unsaid.n_before = first
@@ -177,44 +167,26 @@ class _Import:
         if refused:
             self._places.append(write_pieces(refused, place, text))
 
-    def _columns(self) -> tuple[str, ...]:
-        """Return the columns that say what was decided."""
-        if self._key is not None:
-            return _OWN
-        from fairchance.methods.policy import KEPT  # noqa: PLC0415 - slow to import
-
-        return tuple(KEPT + name for name in ("accepted", "score", "propensity"))
-
     def _said(self, some: SentTable, source: str) -> tuple[SentTable, Refusals]:
         """Return the rows that say what was decided in which round, and refuse the others."""
         table, names = some.table, set(some.table.column_names)
         check_there(table, [self._id], source)
         refusals = Refusals(table, table[self._id].to_pylist(), some.as_written, self._text)
-        if self._key is not None:
-            if "decision" not in names:
-                raise InputError(
-                    f"{source} has no column 'decision'; name what was decided on each applicant, "
-                    f"accept or reject."
-                )
-            return some, refusals
-        numbers = (*self._columns()[1:], "decided_round")
-        needed = (*self._columns(), "decided_round", "decided_policy")
-        missing = [name for name in needed if name not in names]
+        missing = [name for name in _DECIDED if name not in names]
         if missing:
             raise InputError(
-                f"{source} has no column {missing[0]!r}, which decide_batches writes with "
-                f"keep=True; for a column decision, name the policy with {{option}}.",
-                option="policy",
+                f"{source} has no column {missing[0]!r}; let decide_batches(..., keep=True) of the "
+                f"policy write the file, or these columns: {', '.join(_DECIDED)}."
             )
-        for name in numbers:
+        for name in (*_NUMBERS, _ROUND):
             values, strange = as_numbers(table[name])
             texts = [str(table[name][row]) for row in strange.tolist()]
             refusals.add(strange, "not_a_number", name, texts)
             empty = np.setdiff1d(np.flatnonzero(np.isnan(values)), strange)
             refusals.add(empty, "no_decision", name, allowed="a number")
             table = table.set_column(table.column_names.index(name), name, arrow().array(values))
-        no_policy = rows_where(table["decided_policy"].is_null())
-        refusals.add(no_policy, "no_decision", "decided_policy", allowed="the key of a policy")
+        no_policy = rows_where(table[_POLICY].is_null())
+        refusals.add(no_policy, "no_decision", _POLICY, allowed="the key of a policy")
         no_round = np.flatnonzero((np.abs(values) > 2**53) | (values > np.floor(values)))
         refusals.add(no_round, "other_round", values=map(str, values[no_round]))
         kept = arrow().array(refusals.usable)
@@ -222,18 +194,13 @@ class _Import:
 
     def _by_round(self, some: SentTable) -> Iterator[tuple[int, str, SentTable]]:
         """Yield the rows of a piece by the round and the policy that decided on them."""
-        if self._key is not None:
-            yield *self._key, some
-            return
         table, compute = some.table, arrow("compute")
-        keys = table.select(["decided_round", "decided_policy"]).group_by(
-            ["decided_round", "decided_policy"], use_threads=False
-        )
+        keys = table.select([_ROUND, _POLICY]).group_by([_ROUND, _POLICY], use_threads=False)
         for one in keys.aggregate([]).to_pylist():
-            round, key = one["decided_round"], one["decided_policy"]
+            round, key = one[_ROUND], one[_POLICY]
             same = compute.and_(
-                compute.equal(table["decided_round"], round),
-                compute.equal(table["decided_policy"], key),
+                compute.equal(table[_ROUND], round),
+                compute.equal(table[_POLICY], key),
             )
             yield int(round), key, SentTable(table.filter(same), partial(_filtered, some, same))
 
@@ -241,7 +208,7 @@ class _Import:
         self, view: ProgramView, part: SentTable, source: str, round: int, key: str
     ) -> SentFile:
         """Return the decisions of a round that are to be recorded; the others are refused."""
-        others = self._columns()
+        others = (_ACCEPTED, *_NUMBERS)
         sent = usable_applicants(view, part, None, source, in_round=round, others=others)
         rows = np.flatnonzero(sent.refusals.usable)
         try:
@@ -257,19 +224,17 @@ class _Import:
         if not sent.ids.size:
             return sent
         words = {"accepted": ["accept"], "rejected": ["reject"]}
-        said = truth_values(sent.others[others[0]], words)
-        numbers = {
-            name.removeprefix("decided_"): sent.others[name].to_numpy() for name in others[1:]
-        }
+        said = truth_values(sent.others[_ACCEPTED], words)
+        numbers = {name.removeprefix("decided_"): sent.others[name].to_numpy() for name in _NUMBERS}
         _, batch = desk.read(**sent.given)
         does = desk.does_instead(batch, said == "yes", **numbers)
         unread = np.isin(said, ("", "?"))
         rows = np.flatnonzero(sent.refusals.usable)
         texts = np.array(
-            [str(text or "") for text in sent.others[others[0]].to_pylist()], np.object_
+            [str(text or "") for text in sent.others[_ACCEPTED].to_pylist()], np.object_
         )
         sent.refusals.add(
-            rows[unread], "not_a_decision", others[0], texts[unread], allowed="accept or reject"
+            rows[unread], "not_a_decision", _ACCEPTED, texts[unread], allowed="accept or reject"
         )
         wrong = (does != "") & ~unread
         sent.refusals.add(rows[wrong], "does_not_follow", values=does[wrong].tolist())
@@ -285,7 +250,7 @@ class _Import:
             names = list(map(str, sent.ids.tolist()))
             new = view.reader.standing(names).persons < 0
         words = {"accepted": ["accept"], "rejected": ["reject"]}
-        accepted = truth_values(sent.others[self._columns()[0]], words) == "yes"
+        accepted = truth_values(sent.others[_ACCEPTED], words) == "yes"
         recorded = self._program.import_decisions(
             given.pop("X"), accepted, round=round, policy=key, **self._made, **given
         )
