@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 
 from crashing import FORK
-from fairchance.errors import InputError, LedgerError
+from fairchance.errors import InputError, LedgerError, UnavailableError
 from fairchance.ledger import Program, SqlLedger, schema, verify
 from fairchance.ledger import move as moving
+from fairchance.ledger.alerts import Receiver, notify
 from fairchance.ledger.base import Facts
+from fairchance.ledger.health import check_health
 from fairchance.ledger.move import move
 from fairchance.ledger.sql import Writer
 from kept.write import applicants, record
@@ -56,6 +58,11 @@ def rows(url, program):
             ]
             for table in schema.metadata.sorted_tables[1:]
         }
+
+
+def last_entry(url, program="certified"):
+    with SqlLedger(url).reading(program) as reader:
+        return reader.last_entry()
 
 
 def kinds(url, program):
@@ -118,7 +125,15 @@ def test_the_original_answers_and_refuses_to_be_written(source, tmp_path):
             with pytest.raises(LedgerError, match=r"was moved to sqlite:///.*x\.db"):
                 call(program)
     assert len(kinds(source, "certified")) == n
-    assert verify(source, "certified").problem is None
+    found, summary = verify(source, "certified"), opened.summary()
+    assert (found.problem, found.moved) == (None, last_entry(source))
+    first = check_health(summary)[0]
+    assert (first.question, first.finding, first.light) == ("record", "moved", "red")
+    assert first.facts["to"] == found.moved.moved_to == summary.moved.says["to"]
+    with pytest.raises(UnavailableError, match="was moved to"):  # before the receiver is told
+        notify(opened.ledger, summary, Receiver("http://127.0.0.1:9", b"s" * 24))
+    there = Program.open(f"sqlite:///{tmp_path}/x.db")
+    assert verify(there.ledger).moved is there.summary().moved is None
     Program.open(source, "plain").snapshot()  # it was not moved
 
 

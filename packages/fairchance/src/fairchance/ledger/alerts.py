@@ -30,7 +30,7 @@ from fairchance.ledger.health import Check, check_health, worst_light
 from fairchance.ledger.program import login_name
 from fairchance.ledger.sql import SqlLedger
 from fairchance.ledger.summary import Summary
-from fairchance.words import LIGHTS
+from fairchance.words import LIGHTS, moved
 from fairchance.words.checks import check_text, verdict
 
 __all__ = ["Alert", "LightChange", "Receiver", "notify"]
@@ -199,6 +199,10 @@ def notify(
     by
         The author of the entry that records what was told; None means the user's login name.
     """
+    left = summary.moved
+    if left is not None:  # what is told could not be recorded, and would be told again
+        gone = moved(left.says["to"], left.at, left.by)
+        raise UnavailableError(f"no alert was sent: program {summary.program!r} {gone}")
     with ledger.reading(summary.program) as reader:
         last = next(reader.newest_first("alert"), None)
     checks = check_health(summary, late)

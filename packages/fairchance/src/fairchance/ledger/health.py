@@ -76,8 +76,9 @@ class Check:
     finding
         The answer, as a code.
     light
-        ``"red"`` if chance cannot explain that a bound is broken, ``"amber"`` if the estimate is on
-        the wrong side or if a user should look for another reason, and ``"green"`` otherwise.
+        ``"red"`` if chance cannot explain that a bound is broken, or if the program was moved to
+        another ledger, ``"amber"`` if the estimate is on the wrong side or if a user should look
+        for another reason, and ``"green"`` otherwise.
     group
         Of which group; empty for all applicants.
     value, low, high, bound
@@ -124,6 +125,14 @@ def find_check(checks: Sequence[Check], question: str, group: str = "") -> Check
 
 def _named(summary: Summary) -> list[GroupSummary]:
     return [group for group in summary.groups if group.group is not None]
+
+
+def _moved(summary: Summary) -> Iterator[Check]:
+    """Say that the program lives elsewhere, so that no answer is about now."""
+    left = summary.moved
+    if left is not None:
+        facts = {"to": left.says["to"], "at": left.at, "by": left.by}
+        yield Check("record", "moved", "red", facts=facts)
 
 
 # Mistakes
@@ -527,6 +536,7 @@ def _record(summary: Summary) -> Iterator[Check]:
 # A new question is a function here; without words of its own in ``words.checks``, its answers are
 # shown with a plain sentence.
 QUESTIONS: tuple[Callable[[Summary], Iterable[Check]], ...] = (
+    _moved,
     _mistakes,
     _acceptance,
     _exploration,

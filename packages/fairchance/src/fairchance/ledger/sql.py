@@ -63,6 +63,7 @@ from fairchance.ledger.chain import (
 )
 from fairchance.ledger.inserts import RESERVE, SETTINGS, Inserter, insert_rows, number_rows
 from fairchance.people.ids import is_text
+from fairchance.words import moved
 
 __all__ = ["PART", "LedgerReader", "SqlLedger", "Writer"]
 
@@ -967,10 +968,8 @@ class Writer(LedgerReader):
         """Raise if the program was moved to another ledger."""
         last = self.last_entry()
         if last is not None and last.moved_to is not None:
-            raise LedgerError(
-                f"program {self._name!r} was moved to {last.moved_to} on {last.at[:10]} by "
-                f"{last.by!r}, and nothing is recorded here any more; use that ledger."
-            )
+            gone = moved(last.moved_to, last.at, last.by)
+            raise LedgerError(f"program {self._name!r} {gone}")
 
     def add_rows(self, table: sa.Table, columns: Columns) -> None:
         """Add rows of another ledger's table as they are."""

@@ -541,6 +541,12 @@ class Summary(Displayed):
         return bool(self.rounds) and not any(row.ramp for row in self.rounds)
 
     @property
+    def moved(self) -> RecordedChange | None:
+        """The move to another ledger, after which nothing is recorded here; None if it is here."""
+        left = (one for one in self.changes if one.kind == "left")
+        return next((one for one in left if one.entry == self.head.number), None)
+
+    @property
     def accepts_everybody(self) -> bool:
         """Whether all applicants were accepted, though the history lets expect rejections."""
         usual = 1 - self.history.accepted / self.n_history if self.n_history else 0.0

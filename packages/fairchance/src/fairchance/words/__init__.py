@@ -164,6 +164,21 @@ def date_span(first: str, last: str) -> str:
     return f"{begin.removesuffix(end[-5:])} to {end}"
 
 
+def moved(to: str, at: str, by: str) -> str:
+    """Say that a program was moved to another ledger, without its subject.
+
+    Examples
+    --------
+    >>> moved("postgresql://host/lender", "2031-02-15T09:00:00+00:00", "ann")
+    "was moved to postgresql://host/lender on 2031-02-15 by 'ann', and nothing is recorded here any
+    more; use that ledger."
+    """
+    return (
+        f"was moved to {to} on {at[:10]} by {by!r}, and nothing is recorded here any more; use "
+        f"that ledger."
+    )
+
+
 def days(value: float) -> str:
     """Write an age in whole days.
 

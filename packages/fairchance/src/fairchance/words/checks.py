@@ -17,6 +17,7 @@ from fairchance.words import (
     days,
     first_of,
     intervals_assume,
+    moved,
     people,
     percent,
     percents,
@@ -602,6 +603,9 @@ def _expired(check: Check) -> CheckWords:
 
 
 WORDS: dict[str, Callable[[Check], CheckWords]] = {
+    "moved": lambda check: CheckWords(
+        f"The program {moved(**check.facts)}", "", "use the ledger to which the program was moved"
+    ),
     "mistakes_unknown": _mistakes,
     "mistakes_broken": _mistakes,
     "mistakes_contested": _mistakes,

@@ -24,7 +24,7 @@ from fairchance.cli.options import (
 )
 from fairchance.cli.output import print_json, print_lines
 from fairchance.errors import InputError
-from fairchance.words import counted
+from fairchance.words import counted, moved
 
 if TYPE_CHECKING:
     from fairchance.ledger.verification.proofs import GroupTrial, OtherVersions
@@ -103,12 +103,18 @@ def as_data(result: Verification) -> dict[str, Any]:
         "groups": asdict(result.groups),
         "open_round": None if result.open_round is None else asdict(result.open_round),
         "not_checked": result.not_checked,
+        "moved": None
+        if result.moved is None
+        else {"to": result.moved.moved_to, "at": result.moved.at, "by": result.moved.by},
     }
 
 
 def in_words(result: Verification) -> list[str]:
     """Return a verification as lines, the checkpoint last."""
     lines = [result.problem or "Everything fits."]
+    if result.moved is not None and result.moved.moved_to is not None:
+        gone = moved(result.moved.moved_to, result.moved.at, result.moved.by)
+        lines.append(f"The program {gone}")
     erased = ""
     if result.n_not_repeated:
         erased = f", {result.n_not_repeated:,} not (erased, or drawn with erased ones)"

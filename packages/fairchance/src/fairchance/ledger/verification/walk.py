@@ -60,6 +60,8 @@ class Verification:
     open_round
         The round that is open, whose decisions were made again too; None if none is. That nobody is
         missing in it can be proved once it is closed.
+    moved
+        The last entry, if the program was moved to another ledger with it; None if it lives here.
     not_checked
         What the database could not check of itself, in words; None if it checked everything.
     """
@@ -75,6 +77,7 @@ class Verification:
     groups: GroupTrial = field(default_factory=GroupTrial)
     open_round: OpenRoundTrial | None = None
     not_checked: str | None = None
+    moved: Entry | None = None
 
     @property
     def ok(self) -> bool:
@@ -184,6 +187,7 @@ def verify(
         groups=first.groups,
         open_round=first.open_round,
         not_checked=not_checked,
+        moved=walk.moved,
     )
 
 
@@ -222,6 +226,7 @@ class _Walk:
         self._control, self._batches = Control(), list[Entry]()
         self._opened: Entry | None = None
         self.head = Checkpoint(program, 0, NOTHING)
+        self.moved: Entry | None = None
 
     def problem(self) -> str | None:
         """Check all entries; return the first mismatch, if there is one."""
@@ -257,6 +262,7 @@ class _Walk:
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise MismatchError(f"{describe(entry)}: it cannot be repeated, {error}") from error
         self.head = Checkpoint(self._program, entry.number, entry.hash)
+        self.moved = None if entry.moved_to is None else entry
         kept = self._checkpoint
         if kept is not None and kept.number == number and kept.hash != entry.hash:
             raise MismatchError(
