@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from cli.lender_files import PROGRAM, apply, call, done, refused, start
@@ -70,6 +73,19 @@ def test_of_an_erased_applicant_the_decision_and_its_proof_are_left(decided):
     assert {left["decision"][name] for name in gone} == {None}
     assert left["proof"] == file["proof"]
     assert no not in call("show", "--number", file["person"]).stdout
+
+
+def test_a_row_that_was_changed_does_not_fit_its_receipt(decided, tmp_path):
+    _, no, other = decided
+    assert done("show", no)["proof"]["fits"] is True
+    with closing(sqlite3.connect(tmp_path / "lender.db")) as connection, connection:
+        connection.execute(f"UPDATE people SET accepted = 1 WHERE application = '{no}'")
+    file = done("show", no, code=4)
+    assert (file["decision"]["decision"], file["proof"]["fits"]) == ("accept", False)
+    result = call("show", no)
+    assert result.exit_code == 4
+    assert result.stdout.splitlines()[1].startswith("Warning: ")
+    assert done("show", other)["proof"]["fits"] is True
 
 
 def test_an_applicant_of_the_history_has_a_file(decided):

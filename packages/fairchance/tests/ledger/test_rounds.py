@@ -505,6 +505,48 @@ def test_a_false_decision_in_an_open_round_is_found(tmp_path):
         program.close_round()
 
 
+def test_a_file_is_compared_with_its_receipt(url):
+    """Also if numbers of applicants are missing, as after several processes on PostgreSQL."""
+    program, _, (batch, late, *_) = started(url, certified(), n_batch=N)
+    ids, others = ids_of(0), ids_of(1)[:5]
+    policy = program.open_round(N)
+    programs = [program, Program.open(url, load=False)]
+    for at, rows in enumerate(np.array_split(np.arange(N), 6)):
+        programs[at % 2].decide(**sent(batch, rows), ids=ids[rows])
+
+    def fits(names, **options):
+        with program.reading() as view:
+            files = [applicant_file(view, name, **options) for name in names]
+        return [one.proof["fits"] for one in files]
+
+    assert {*fits(ids)} == {None}  # no entry has their receipts yet
+    program.close_round()
+    made = policy.decide(**sent(late, slice(5)), ids=others).accepted
+    given = {"ids": others, "round": 1, "at": "2031-03-20", "where": "branch 7"}
+    program.import_decisions(**sent(late, slice(5)), accepted=made, **given)
+    program.erase(ids[[7]], "asked", early=True)
+    history = np.arange(3)
+    assert {*fits([*np.delete(ids, 7), *others, *history])} == {True}
+    with program.reading() as view:
+        erased = 7 + int(view.standing(ids[[0]]).persons[0])
+        assert applicant_file(view, person=erased).proof["fits"]
+    changes = [
+        ("people SET accepted = NOT accepted", ids[11], False),
+        ("people SET score = score + 0.1", others[1], False),
+        ("people SET accepted = NOT accepted", history[1], False),
+        ("people SET person_key = 7", ids[12], None),
+        ("group_values SET value = '[\"C\"]'", ids[13], None),
+    ]
+    for change, name, without_groups in changes:
+        person = f"(SELECT person FROM people WHERE application = '{name}')"
+        with program.ledger.engine.connect().execution_options(writes=True) as connection:
+            connection.exec_driver_sql(f"UPDATE {change} WHERE person = {person}")
+            connection.commit()
+        assert fits([name]) == [False]
+        assert fits([name], groups=False) == [without_groups]
+    assert {*fits(ids[14:])} == {True}
+
+
 def test_commands_in_an_open_round(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/lender.db"

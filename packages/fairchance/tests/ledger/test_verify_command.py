@@ -44,7 +44,7 @@ def test_an_honest_ledger(ledger):
         "skipped": [],
         "open_round": None,
         "not_checked": None,
-            "moved": None,
+        "moved": None,
         "other_programs": [],
         "groups": {
             "mode": "aware",

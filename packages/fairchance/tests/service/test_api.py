@@ -385,6 +385,9 @@ def test_only_audit_sees_groups(file_client):
     assert file_client.get(path, "audit")["groups"] == row["groups"]
     assert file_client.get(path, "operate")["groups"] is None
     file_client.post("/v1/ramp", "operate", {"ramp": 1.0})
+    # The receipt covers the groups, too.
+    assert file_client.get(path, "audit")["proof"]["fits"] is True
+    assert file_client.get(path, "operate")["proof"]["fits"] is None
     assert file_client.get("/v1/status", "audit")["groups"]
     assert not file_client.get("/v1/status", "operate")["groups"]
 

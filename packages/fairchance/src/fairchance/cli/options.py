@@ -58,7 +58,7 @@ EXIT_CODES = {
     1: "the reader of the output was gone",
     2: "wrong input, or a ledger that cannot be used",
     3: "data could not be downloaded, or an alert not be sent",
-    4: "a ledger failed verification",
+    4: "a record was changed or damaged",
     5: "the program is paused",
     6: "status --fail-on found a red light",
     7: "status --fail-on found an amber light",

@@ -14,6 +14,7 @@ from fairchance.errors import UnknownIdError
 from fairchance.ledger.answers import answer
 from fairchance.ledger.base import Entry, RecordedRows
 from fairchance.ledger.retention import Deadlines, retention_months
+from fairchance.ledger.verification.hashes import fits_receipt
 from fairchance.ledger.view import ProgramView
 from fairchance.people.reasons import letters
 
@@ -57,7 +58,8 @@ class ApplicantFile:
         The day until which the applicant is kept; None while the round is open.
     proof
         The entry that covers the decision by its receipt, with its hash (None while the round is
-        open), and the entry of its policy.
+        open), the entry of its policy, and whether what is recorded fits the receipt: None while
+        the round is open, or if group values, which the receipt covers, may not be read.
     """
 
     id: Any
@@ -128,6 +130,7 @@ def applicant_file(
     if covering is not None:
         deadlines = Deadlines.of(reader, retention_months(view.about))
         until = str(deadlines.of_people(np.array([person]))[0].astype("M8[D]"))
+    may_compare = None if shape.has_groups and not groups else shape.has_groups
     return ApplicantFile(
         id=decided.get("id"),
         person=person,
@@ -145,6 +148,9 @@ def applicant_file(
             "entry": None if covering is None else covering.number,
             "hash": None if covering is None else covering.hash.hex(),
             "policy_entry": None if opening is None else opening.number,
+            "fits": fits_receipt(
+                reader, covering, person, recorded.receipts[0], groups=may_compare
+            ),
         },
     )
 

@@ -450,7 +450,12 @@ class LedgerReader:
         yield from self.stored_people(people.start, people.stop, size)
 
     def stored_people(
-        self, first: int, end: int | None = None, size: int | None = None
+        self,
+        first: int,
+        end: int | None = None,
+        size: int | None = None,
+        *,
+        groups: bool = True,
     ) -> Iterator[StoredRows]:
         """Yield applicants from a number on, or to before another, as they are stored, in parts."""
         tables, last = (schema.people, schema.group_values), None
@@ -469,7 +474,9 @@ class LedgerReader:
                 is_last = len(rows["person"]) < size
                 last = None if is_last else rows["person"][-1]
                 some = after[1] if is_last else after[1] & (schema.group_values.c.person <= last)
-                values = self._columns(schema.group_values, some)
+                values: Columns = dict.fromkeys(("person", "value", "salt"), ())
+                if groups:
+                    values = self._columns(schema.group_values, some)
             if rows["person"] or values["person"]:
                 yield _only_people(rows, values)
             if is_last:
@@ -546,6 +553,23 @@ class LedgerReader:
         stored = self._select(*columns).where(schema.row_digests.c.entry == entry.number)
         row = self._connection.execute(stored).first()
         return RowDigests() if row is None else RowDigests(*row)
+
+    def stored_digest(self, entry: Entry, person: int) -> bytes | None:
+        """Return the stored digest of an applicant of an entry, without reading the others."""
+        places, people, stored = entry.says["rows"], schema.people.c, schema.row_digests.c
+        place = person - places["first"]
+        if places["n"] < len(entry.people_range):  # some numbers are missing
+            before = self._select(people.person).where(
+                people.person >= places["first"], people.person < person
+            )
+            counted = sa.select(sa.func.count()).select_from(before.subquery())
+            place = self._connection.execute(counted).scalar_one()
+        size = len(NOTHING)
+        one = sa.func.substr(stored.decisions, size * place + 1, size)
+        digest: bytes | None = self._connection.execute(
+            sa.select(one).where(stored.program == self._program, stored.entry == entry.number)
+        ).scalar()
+        return digest
 
     def stored_payload(self, entry: Entry) -> tuple[bytes | None, bytes | None]:
         """Return the payload of an entry and its stored digest, None for each that is missing."""

@@ -66,6 +66,8 @@ def file_title(file: ApplicantFile, program: str) -> str:
 
 def file_facts(file: ApplicantFile) -> Iterator[tuple[str, str]]:
     """Yield what is on record about an applicant: facts with their names."""
+    if file.proof["fits"] is False:
+        yield "Warning", "what is recorded does not fit its receipt: run fairchance verify"
     yield "Number in the ledger", f"{file.person}"
     if file.erased is not None:
         yield "Erased", _change(file.erased, file.erased["reason"])

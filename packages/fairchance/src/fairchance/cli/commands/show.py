@@ -9,6 +9,7 @@ import typer
 
 from fairchance.cli.input_checks import as_recorded
 from fairchance.cli.options import (
+    VERIFICATION_FAILED,
     Json,
     LedgerUrl,
     ProgramName,
@@ -42,6 +43,7 @@ def show(
 ) -> None:
     """Print all that is on record about one applicant: inputs, decision, reasons, changes, proof.
 
+    The record of the applicant is compared with its receipt; exit code 4 if it does not fit.
     Of an erased applicant the decision, the changes and the proof are left. The file holds personal
     data: keep what you print as long as the ledger keeps the applicant, and no longer.
 
@@ -60,10 +62,12 @@ def show(
             meant = None if application is None else as_recorded(view.reader, [application])[0]
             file = applicant_file(view, meant, person=number, groups=groups)
             head, name = view.reader.head(), opened.name
-        if json:
-            print_json({"program": name, "checkpoint": str(head), **asdict(file)})
-            return
         from fairchance.words.applicants import file_facts, file_title  # noqa: PLC0415 - needs numpy
 
         facts = [*file_facts(file), ("Checkpoint", str(head))]
-        print_lines([file_title(file, name), *(f"{what}: {said}" for what, said in facts)])
+        if json:
+            print_json({"program": name, "checkpoint": str(head), **asdict(file)})
+        else:
+            print_lines([file_title(file, name), *(f"{what}: {said}" for what, said in facts)])
+        if file.proof["fits"] is False:
+            raise typer.Exit(VERIFICATION_FAILED)

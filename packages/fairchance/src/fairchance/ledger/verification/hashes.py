@@ -65,6 +65,46 @@ def entry_problem(reader: LedgerReader, entry: Entry, previous: bytes) -> str | 
     )
 
 
+def fits_receipt(
+    reader: LedgerReader,
+    entry: Entry | None,
+    person: int,
+    receipt: bytes,
+    *,
+    groups: bool | None,
+) -> bool | None:
+    """Return whether the row of an applicant has the digest that its entry covers.
+
+    This reads one row and one digest; whether the digests are those of the entry, ``verify`` says.
+
+    Parameters
+    ----------
+    reader
+        Reads the program.
+    entry
+        The entry that covers the applicant; None while the round is open.
+    person, receipt
+        The applicant, and the digest that the row would have now.
+    groups
+        Whether the program has group values; None if it has and they may not be read.
+
+    Returns
+    -------
+    bool or None
+        None if nothing differs, but not everything could be compared.
+    """
+    stored = None if entry is None else reader.stored_digest(entry, person)
+    if entry is not None and stored != receipt:
+        return False
+    if groups is None:
+        return None
+    people = _People(reader, {"first": person, "n": 1, "end": person + 1, "groups": groups}, None)
+    people.check(next(reader.stored_people(person, person + 1, groups=groups)))
+    if people.missing() or people.problem():
+        return False
+    return None if entry is None else True
+
+
 def round_problem(reader: LedgerReader) -> str | None:
     """Return what in the rows of the open round cannot be right; None if there is none.
 
