@@ -221,7 +221,10 @@ def test_when_decisions_were_made_must_be_a_time(lender):
 def test_what_is_imported_too_late_is_no_evidence(lender):
     done("import", "decided/0.parquet", *MADE)
     done("round", "close")
-    assert done("import", "decided/", *MADE)["people"] == N
+    result = done("import", "decided/", *MADE)
+    assert result["people"] == N
+    assert "Testing begins again" in result["notes"][0]
+    assert len(result["notes"]) == 1  # once for the round
     before, void = np.split([entry.says["void"] for entry in entries(lender, "import")], [2])
     assert not before.any()
     assert void.any()  # pieces in which an applicant was accepted

@@ -125,6 +125,7 @@ def test_outcomes_belong_to_the_decisions_of_the_program(url):
     assert first.pending.sum() == decided.accepted.sum() - 6
 
 
+@pytest.mark.filterwarnings("ignore:Testing begins again")
 @pytest.mark.parametrize("make", [lambda: algorithm_1(exploration="coins"), certified])
 def test_decisions_imported_too_late_are_in_the_log(place, make):
     program, _, (batch, *_) = started(place, make(), n_batch=80)

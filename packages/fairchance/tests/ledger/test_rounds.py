@@ -36,6 +36,10 @@ from ledger_worlds import algorithm_1, certified, started
 N = 60
 
 
+# An import of an applicant who was accepted voids the round, and all tests begin again.
+begins_again = pytest.mark.filterwarnings("ignore:Testing begins again")
+
+
 def coins():
     return algorithm_1(exploration="coins")
 
@@ -396,6 +400,7 @@ def test_rounds_by_number(url):
     assert program.verify(relearn=True).problem is None
 
 
+@begins_again
 def test_decisions_made_elsewhere_are_imported(url, tmp_path, rng):
     program, _, (batch, later, *_) = started(url, certified(), n_batch=N)
     save(program.open_round(N), tmp_path / "round.policy")
@@ -445,6 +450,7 @@ def test_decisions_made_elsewhere_are_imported(url, tmp_path, rng):
         )
 
 
+@begins_again
 @pytest.mark.parametrize("make", [coins, certified])
 def test_draws_imported_too_late_are_counted_with_their_chances(url, tmp_path, make):
     """So an outage is no alarm, and who imports only the accepted is found; no test waits."""
@@ -469,6 +475,7 @@ def test_draws_imported_too_late_are_counted_with_their_chances(url, tmp_path, m
     assert lights == ["green", "red"]
 
 
+@begins_again
 @pytest.mark.parametrize("make", [coins, certified])
 def test_applicants_imported_too_late_are_erased(url, make):
     """The classifier never knew them."""
@@ -505,6 +512,7 @@ def test_a_false_decision_in_an_open_round_is_found(tmp_path):
         program.close_round()
 
 
+@begins_again
 def test_a_file_is_compared_with_its_receipt(url):
     """Also if numbers of applicants are missing, as after several processes on PostgreSQL."""
     program, _, (batch, late, *_) = started(url, certified(), n_batch=N)

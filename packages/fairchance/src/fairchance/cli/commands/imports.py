@@ -37,9 +37,10 @@ from fairchance.cli.options import (
     Trusted,
     errors,
     open_program,
+    printed_warnings,
 )
 from fairchance.cli.output import counting_bar, print_json, print_lines
-from fairchance.errors import InputError
+from fairchance.errors import InputError, LearningWarning
 from fairchance.extras import arrow
 from fairchance.people.cells import as_numbers, rows_where, truth_values
 from fairchance.words import counted
@@ -141,6 +142,7 @@ class _Import:
         self._places: list[str] = []
         self._wrong: list[str] = []  # ids of decisions that do not follow from their policy
         self._after_close, self._is_sure = set[int](), True
+        self._notes: list[str] = []
 
     def file(self, path: str, place: str, *, strict: bool) -> None:
         """Record the decisions of a file, and write its refused rows."""
@@ -251,9 +253,11 @@ class _Import:
             new = view.reader.standing(names).persons < 0
         words = {"accepted": ["accept"], "rejected": ["reject"]}
         accepted = truth_values(sent.others[_ACCEPTED], words) == "yes"
-        recorded = self._program.import_decisions(
-            given.pop("X"), accepted, round=round, policy=key, **self._made, **given
-        )
+        with printed_warnings(LearningWarning) as warned:  # tests begin again
+            recorded = self._program.import_decisions(
+                given.pop("X"), accepted, round=round, policy=key, **self._made, **given
+            )
+        self._notes += warned
         self._rounds.add(round)
         self._counts.update(
             people=len(recorded), accepted=int(recorded.accepted.sum()), known=int((~new).sum())
@@ -280,6 +284,7 @@ class _Import:
             },
             "do_not_follow": {"n": self._counts["wrong"], "first": self._wrong},
             "refused": refused_counts(self._refused, ", ".join(self._places)),
+            **({"notes": self._notes} if self._notes else {}),
         }
 
 
