@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from environments import Environment, done  # noqa: E402 - it is beside the tests
+from environments import Environment, done, open_folder  # noqa: E402 - it is beside the tests
 
 DIST = ROOT / "dist"
 PACKAGES = ROOT / "packages"
@@ -183,8 +183,13 @@ def main() -> None:
     parser.add_argument("--build-only", action="store_true", help="build, and try no Python")
     options = parser.parse_args()
     log = Log()
-    with tempfile.TemporaryDirectory() as place:
-        new = lambda name: Path(tempfile.mkdtemp(prefix=name, dir=place))  # noqa: E731
+    with open_folder("fairchance-release-") as place:
+
+        def new(name: str) -> Path:
+            folder = Path(tempfile.mkdtemp(prefix=name, dir=place))
+            folder.chmod(0o755)
+            return folder
+
         version = log.step("one version everywhere", check_versions)
         tools = Environment(new("tools") / "env", *TOOLS)
         log.step(f"wheels and source distributions of {version}", build, tools)

