@@ -227,8 +227,19 @@ def test_what_is_imported_too_late_is_no_evidence(lender):
     assert len(result["notes"]) == 1  # once for the round
     before, void = np.split([entry.says["void"] for entry in entries(lender, "import")], [2])
     assert not before.any()
-    assert void.any()  # pieces in which an applicant was accepted
+    assert void.all()
     assert lender.classifier.rounds_[0].n_people == 44
     assert verify(lender.ledger, relearn=True).ok
     got = pd.read_csv(call("export", "-o", "all.csv") and "all.csv", dtype={"id": str})
     assert len(got) == N
+
+
+def test_the_rejected_too_are_missed_if_they_come_too_late(lender):
+    """Evidence without them would lack what no policy covers."""
+    late = pd.read_parquet("decided/0.parquet").query("not decided_accepted")
+    assert len(late)
+    late.to_parquet("late.parquet", index=False)
+    done("import", "decided/1.parquet", *MADE)
+    done("round", "close")
+    assert "Testing begins again" in done("import", "late.parquet", *MADE)["notes"][0]
+    assert entries(lender, "import")[-1].says["void"]

@@ -297,7 +297,7 @@ def test_applicants_must_be_named_exactly_once(lender, monkeypatch):
     assert "' '" in refused("hold", *ids, "--reason", " ")
     assert call("override", *ids, "--reason", "why").exit_code == 2  # neither accept nor reject
     monkeypatch.delenv("FAIRCHANCE_LEDGER")
-    assert "--ledger URL" in call("erase", "sqlite:///x.db", *ids).stderr
+    assert "put --ledger" in call("erase", "sqlite:///x.db", *ids).stderr
 
 
 def test_what_the_commands_print(lender, golden):

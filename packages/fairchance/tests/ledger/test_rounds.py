@@ -429,7 +429,7 @@ def test_decisions_made_elsewhere_are_imported(url, tmp_path, rng):
     assert [one.says["n"] for one, _ in entries(program, "import")] == [20]
     program.close_round()
     assert program.classifier.rounds_[0].n_people == 40
-    # Too late: they stand, and are no evidence; nor is the round, if one was accepted.
+    # Too late: they stand, and are no evidence; nor is the round that lacks them.
     program.open_round(N)
     rest = np.flatnonzero(~elsewhere.accepted[40:])[:1] + 40
     accepted = np.flatnonzero(elsewhere.accepted[40:])[:1] + 40
@@ -438,7 +438,7 @@ def test_decisions_made_elsewhere_are_imported(url, tmp_path, rng):
             **sent(batch, rows), accepted=elsewhere.accepted[rows], round=1, ids=ids[rows], **made
         )
     voided = [one.says["void"] for one, _ in entries(program, "import")]
-    assert voided == [False, False, True]
+    assert voided == [False, True, True]
     program.observe(ids[accepted], batch.outcome[accepted])
     program.decide(**sent(later), ids=ids_of(1), batch="at once")
     found = verify(program.ledger, relearn=True)

@@ -754,8 +754,8 @@ class Program:
         """Record decisions that were made by a round's policy elsewhere, in pieces of any size.
 
         Each must follow from the policy of the round. If the round is closed by now, the decisions
-        stand and are no evidence; if one of them accepted an applicant, the whole round is no
-        evidence any more. If they were made after it had been closed, as by a machine that kept its
+        stand and are no evidence, and the certified method begins testing again, once for each
+        round. If they were made after it had been closed, as by a machine that kept its
         policy file in a pause, ``status`` says so. Applications that are recorded already are left
         as they are.
 
@@ -827,7 +827,9 @@ class Program:
             # Only an open round adds applicants meanwhile.
             self._close(writer, state, ended_by="import")
         late = facts.decisions
-        header["void"] = bool(late.accepted.any())
+        # Evidence lacks the rejected too: whoever imports them late leaves out uncovered mass.
+        testifies = isinstance(state.classifier, CertifiedClassifier)
+        header["void"] = testifies or bool(late.accepted.any())
         # The closing counted without them, and who imports only the accepted must be found.
         header["chance"] = asdict(Chances.of(late.propensity, late.exploit))
         header["explored"] = int((late.accepted & ~late.exploit).sum())

@@ -64,7 +64,7 @@ def _add_deciding(app: FastAPI, service: Service) -> None:
         """Record decisions that were made by a round's policy while the record was out of reach.
 
         Each must follow from the policy. If the round is closed by now, they are no evidence, and
-        if one of them accepted an applicant, neither is the round. ``after_close`` says whether
+        tests begin again, once for each round. ``after_close`` says whether
         they were made after it had been closed: then recall the policy.
         """
         X, given = form.arrays(body.applications)

@@ -87,12 +87,12 @@ def import_(
 ) -> None:
     """Record decisions that were made elsewhere: from a policy file in an outage, or by an engine.
 
-    Each decision must follow from the policy of its round; those that do not, and those of other
-    rounds or programs, are written to a file with the reasons, and the others are recorded. If the
-    round is closed by now, the decisions stand and are no evidence; if one of them accepted an
-    applicant, the whole round is no evidence any more. The command counts those that were made
-    after it had been closed, as by a machine that kept its policy file in a pause. Rows that are
-    recorded already are left as they are, so an interrupted command may be given again.
+    Each decision must follow from the policy of its round; those that do not, and those of
+    other rounds or programs, are written to a file with the reasons, and the others are
+    recorded. If the round is closed by now, the decisions stand and are no evidence, and tests
+    begin again, once for each round. The command counts those that were made after it had been
+    closed, as by a machine that kept its policy file in a pause. Rows that are recorded already
+    are left as they are, so an interrupted command may be given again.
 
     Example: fairchance import decided/ --at 2031-03-20 --where cluster
     """
