@@ -11,6 +11,7 @@ from fairchance.errors import InputError
 from fairchance.ledger import Program
 from fairchance.service import alarms
 from fairchance.service.alarms import watching
+from fairchance.service.log import log
 from ledger_worlds import algorithm_1, started
 from receiver import receiving
 
@@ -50,9 +51,31 @@ def test_a_change_is_told_while_the_service_runs(program, monkeypatch, capfd):
     ]
     assert {("certificate", "", "amber"), ("process", "", "amber")} <= {*told}
     assert len(told) == len({*told})
+    log.flush(60)
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     assert lines[0]["code"] == "unavailable"
     assert {line["alert"] for line in lines[1:]} == {body["id"] for body in received.taken}
+
+
+def test_any_error_is_a_line_and_the_service_looks_again(program, monkeypatch, capfd):
+    program, _, _ = program
+    notify, failed = alarms.notify, []
+
+    def fail_first(*args, **options):
+        if len(failed) < 2:
+            failed.append(1)
+            raise RuntimeError("the name of an applicant")
+        return notify(*args, **options)
+
+    monkeypatch.setattr(alarms, "notify", fail_first)
+    with receiving() as received:
+        monkeypatch.setenv("FAIRCHANCE_ALERTS_URL", received.url)
+        with watching(Program.open(str(program.ledger.engine.url), load=False)):
+            until(lambda: len(received.taken) == 1)
+    log.flush(60)
+    said = capfd.readouterr().err
+    assert [json.loads(line).get("code") for line in said.splitlines()[:2]] == ["bug", "bug"]
+    assert "applicant" not in said
 
 
 def test_without_a_receiver_nobody_watches(program, monkeypatch):

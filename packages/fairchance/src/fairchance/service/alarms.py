@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
-from typing import Any
 
-from fairchance.errors import InputError
 from fairchance.ledger.alerts import Receiver, notify
 from fairchance.ledger.program import Program
+from fairchance.service.log import log, worded
 
 __all__ = ["watching"]
 
@@ -45,12 +42,8 @@ def _watch(program: Program, receiver: Receiver, ended: Event) -> None:
                 alert = notify(program.ledger, program.summary(), receiver, by=program.by)
                 seen, due = number, time.monotonic() + _AT_LEAST
                 if alert is not None:
-                    _log(alert=alert.id, light=alert.light, changes=len(alert.changes))
-        except InputError as error:  # the receiver or the ledger is out of reach: look again later
-            _log(alert=None, code=error.code, detail=str(error))
+                    log(alert=alert.id, light=alert.light, changes=len(alert.changes))
+        except Exception as error:  # the receiver or the ledger is out of reach: look again later
+            log(alert=None, **worded(error))
         if ended.wait(_EVERY):
             return
-
-
-def _log(**line: Any) -> None:
-    print(json.dumps(line), file=sys.stderr, flush=True)

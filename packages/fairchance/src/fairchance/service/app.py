@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,6 +17,7 @@ from fairchance.errors import InputError
 from fairchance.service import dashboard, reading, writing
 from fairchance.service.description import description_of
 from fairchance.service.doors import Doors, visit_of
+from fairchance.service.log import log, worded
 from fairchance.service.problems import ProblemError, problem, problem_of
 from fairchance.service.threads import Service
 
@@ -54,6 +54,7 @@ def make_app(service: Service) -> Doors:
         yield
         following.cancel()
         await asyncio.to_thread(service.close)
+        await asyncio.to_thread(log.flush)
 
     app = FastAPI(
         title=f"fairchance: program {service.program.name!r}",
@@ -112,8 +113,7 @@ async def _invalid(_: Request, error: Any) -> Response:
 
 
 async def _bug(request: Request, error: Exception) -> Response:
-    place = traceback.extract_tb(error.__traceback__)[-1]  # a message could name an applicant
-    visit_of(request).bug = f"{type(error).__name__} in {place.name}, line {place.lineno}"
+    visit_of(request).bug = worded(error)["detail"]
     detail = f"this is a bug of fairchance ({type(error).__name__}); nothing half-done is kept."
     return problem(500, "bug", detail)
 

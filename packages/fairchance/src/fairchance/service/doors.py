@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import Any
 from fastapi import Depends, Request
 
 from fairchance.ledger.keys import Key, split_token
+from fairchance.service.log import log
 from fairchance.service.problems import ProblemError
 
 __all__ = ["Doors", "KeyRing", "Limits", "Visit", "only", "visit_of"]
@@ -120,7 +120,7 @@ class Doors:
         self._allowed: dict[str, tuple[float, float]] = {}  # per key: requests left, and when
         self.open_paths = {"/livez", "/readyz"}
         self.proxies: frozenset[str] = frozenset()
-        self.log: Callable[[str], Any] = lambda line: print(line, file=sys.stderr, flush=True)
+        self.log: Callable[[str], Any] = log.write
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Let a request pass, or refuse it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from fairchance.ledger.program import Program
 from fairchance.service.alarms import watching
 from fairchance.service.app import make_app
 from fairchance.service.doors import Doors, Limits
+from fairchance.service.log import LOGGING
 from fairchance.service.threads import Service
 
 __all__ = ["Served", "app", "in_thread", "run"]
@@ -70,6 +72,7 @@ def run(served: Served) -> None:
             port=served.port,
             workers=served.workers,
             access_log=False,
+            log_config=LOGGING,
             log_level="warning",
             server_header=False,
             proxy_headers=False,  # who asks is who is connected, not whom a header names
@@ -95,6 +98,7 @@ def in_thread(doors: Doors) -> Iterator[int]:
 
 def app() -> Any:
     """Return the application of a worker."""
+    logging.captureWarnings(True)  # else they are written to standard error, and wait for it
     data = json.loads(os.environ[_VARIABLE])
     served = Served(**data | {"limits": Limits(**data["limits"])})
     doors = make_app(served.open())
