@@ -55,6 +55,23 @@ def test_tables_without_a_version_are_left_alone(url, statement):
             SqlLedger(url, make=make)
 
 
+def test_a_server_that_goes_silent_is_given_up_unless_the_url_says_otherwise(new_database):
+    url = new_database()
+    given = f"{url}{'&' if '?' in url else '?'}keepalives_idle=77&connect_timeout=5"
+    found = []
+    for place in (url, given):
+        with closing(connect(place).raw_connection()) as connection:
+            found.append(connection.driver_connection.info.get_parameters())
+    ours, changed = found
+    # All within the 30 seconds that a request over HTTP may take.
+    assert int(ours["connect_timeout"]) <= 30
+    lives = [int(ours[f"keepalives_{name}"]) for name in ("idle", "interval", "count")]
+    assert lives[0] + lives[1] * lives[2] <= 30
+    assert int(ours["tcp_user_timeout"]) <= 30_000
+    assert (changed["keepalives_idle"], changed["connect_timeout"]) == ("77", "5")
+    assert changed["tcp_user_timeout"] == ours["tcp_user_timeout"]
+
+
 def test_sqlite_is_set_up_for_durability(tmp_path):
     ledger = SqlLedger(f"sqlite:///{tmp_path}/x.db", make=True)
     with ledger.engine.connect() as connection:

@@ -39,6 +39,15 @@ __all__ = [
 
 WAIT = 120  # seconds for which a writer waits for another
 
+# A connection may go silent, as when a server is replaced: it is given up within the seconds that a
+# request over HTTP may take. Parameters of the URL go first.
+_PATIENCE = {
+    "connect_timeout": 10,  # seconds
+    "keepalives_idle": 10,  # seconds of silence, after which the system asks whether it lives
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,  # milliseconds for which nothing that was sent is received
+}
 _ALIASES = {"postgres": "postgresql"}  # what some servers call it, and what SQLAlchemy does
 _HIDDEN = "***"
 _SECRETS = ("password", "sslpassword")  # parameters of a URL that hold a password
@@ -118,10 +127,11 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
     """Return an engine for ``sqlite:///file`` or ``postgresql://…``."""
     parsed = read_url(url)
     if parsed.drivername == "postgresql":
+        patience = {name: _PATIENCE[name] for name in _PATIENCE.keys() - parsed.query.keys()}
         return sa.create_engine(
             parsed.set(drivername="postgresql+psycopg"),
             poolclass=NullPool,
-            connect_args={"client_encoding": "utf8"},
+            connect_args={"client_encoding": "utf8", **patience},
         )
     if not parsed.database or parsed.database == ":memory:":
         raise LedgerError(
