@@ -137,6 +137,55 @@ def test_a_bug_with_one_application_keeps_no_other_out(file_client, monkeypatch)
     assert [type(one) for one in others] == [list, list]
 
 
+def test_a_client_that_repeats_itself_costs_others_little(file_client, monkeypatch):
+    """The others are decided together, and who is refused, or on record, apart from them."""
+    decider, calls = file_client.service.decider, []
+    decide = decider._decide
+
+    def counted(rows):
+        calls.append(len(rows))
+        return decide(rows)
+
+    def asked(rows):
+        return [Mock(applications=[form.Application(**row)]) for row in rows]
+
+    def answers(together):
+        calls.clear()
+        found = {}
+        for some in decider._known_apart(together):
+            found |= dict(zip(some, decider._answers(some), strict=True))
+        return [found[one] for one in together]
+
+    monkeypatch.setattr(decider, "_decide", counted)
+    form, n = file_client.service.form, 64
+    (known,) = applications(0)
+    file_client.decide([known])
+    other = {**known, "incumbent": not known["incumbent"]}
+    wrong = {**applications(1)[0], "groups": {"sex": "x"}}
+    for first in (100, 200):
+        rows = asked([*applications(first, n), known, other, wrong])
+        *good, repeated, refused, unusable = answers(rows)
+        assert [one[0]["id"] for one in good] == [row.applications[0].id for row in rows[:n]]
+        assert repeated[0]["id"] == known["id"]
+        assert refused.code == "other_content"
+        assert unusable.code == "input"
+        if first > 100:
+            assert calls[0] == n  # by one call
+    assert len(calls) <= 1 + 5
+    rows = asked([*applications(300, n), {**wrong, "id": "never seen"}])
+    assert answers(rows)[-1].code == "input"
+    assert len(calls) <= 1 + 2 * n.bit_length()  # halves of halves
+
+
+def test_applications_that_come_twice_at_once_are_decided_once(file_client):
+    decider, form = file_client.service.decider, file_client.service.form
+    rows = applications(0, 3) * 2
+    together = [Mock(applications=[form.Application(**row)]) for row in rows]
+    new, again = decider._known_apart(together)
+    assert (new, again) == (together[:3], together[3:])
+    assert decider._answers(new) == decider._answers(again)
+
+
 @pytest.mark.parametrize(
     ("change", "pointer", "code"),
     [

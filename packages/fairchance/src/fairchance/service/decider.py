@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, islice
 from threading import Condition, Thread
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = ["Decider", "Waiting"]
 
 _OF_ALL = ("ledger", "round_closed", "paused", "no_round")  # codes of errors that concern everybody
 _GATHER = 0.003  # seconds for which requests are waited for
+_REMEMBERED = 100_000  # applications
 _MOST_ROWS = 2000  # rows that are decided together, unless one request has more
 
 
@@ -39,13 +40,21 @@ class Waiting:
 
 
 class Decider:
-    """The thread that decides, and the requests that wait for it."""
+    """The thread that decides, and the requests that wait for it.
+
+    Attributes
+    ----------
+    since
+        When the call began that decides now; None while it waits for requests.
+    """
 
     def __init__(self, program: Program, form: Form, most_waiting: int) -> None:
         self._program, self._form, self._most = program, form, most_waiting
         self._waiting: list[Waiting] = []
         self._n_rows, self._is_open, self._changed = 0, True, Condition()
         self._n_lately = 0  # requests that were answered last, and that waited meanwhile
+        self._known: dict[int, None] = {}  # hashes of ids that were decided or refused, a while
+        self.since: float | None = None
         self._thread = Thread(target=self._run, name="decider", daemon=True)
         self._thread.start()
 
@@ -69,13 +78,15 @@ class Decider:
 
     def _run(self) -> None:
         while together := self._taken():
-            begun = time.perf_counter()
-            answers = self._answers(together)
-            took = 1000 * (time.perf_counter() - begun)
+            for some in self._known_apart(together):
+                begun = time.perf_counter()
+                answers = self._answers(some)
+                took = 1000 * (time.perf_counter() - begun)
+                for one in some:
+                    one.parts |= {"wait": 1000 * (begun - one.since), "decide": took}
+                some[0].answer.get_loop().call_soon_threadsafe(_answer, some, answers)
+            self.since = None
             self._n_lately += len(self._waiting)
-            for one in together:
-                one.parts |= {"wait": 1000 * (begun - one.since), "decide": took}
-            together[0].answer.get_loop().call_soon_threadsafe(_answer, together, answers)
 
     def _taken(self) -> list[Waiting]:
         """Wait for requests, and return those that are decided together; none at the end."""
@@ -95,6 +106,20 @@ class Decider:
             self._n_rows -= sum(len(one.applications) for one in together)
             return together
 
+    def _known_apart(self, together: Sequence[Waiting]) -> list[list[Waiting]]:
+        """Divide requests: those of new applications, and those with one that was sent before.
+
+        The latter are answered by the record or refused, and the former need not suffer from that.
+        """
+        parts: list[list[Waiting]] = [[], []]
+        for one in together:
+            names = [hash(row.id) for row in one.applications]
+            parts[any(name in self._known for name in names)].append(one)
+            self._known |= dict.fromkeys(names)
+        for name in list(islice(self._known, max(0, len(self._known) - _REMEMBERED))):
+            del self._known[name]
+        return [part for part in parts if part]
+
     def _are_all_there(self) -> bool:
         return len(self._waiting) >= self._n_lately or not self._is_open
 
@@ -103,13 +128,15 @@ class Decider:
 
     def _answers(self, together: Sequence[Waiting]) -> list[list[dict[str, Any]] | Exception]:
         """Return the answer to each request, by one call if that is possible."""
+        self.since = time.monotonic()
         try:
             decided = self._decide([row for one in together for row in one.applications])
         except Exception as error:
             if len(together) == 1 or getattr(error, "code", "") in _OF_ALL:
                 return [error] * len(together)
             # One of them cannot be decided, and the others must not suffer from that.
-            return [self._answers([one])[0] for one in together]
+            half = len(together) // 2
+            return self._answers(together[:half]) + self._answers(together[half:])
         ends = accumulate(len(one.applications) for one in together)
         return [
             decided[end - len(one.applications) : end]
