@@ -108,6 +108,10 @@ def test_a_date_that_no_calendar_has_in_utc_is_refused(worded_client):
     for at, day in enumerate(("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00")):
         problem = worded_client.decide([worded(at, born=day)], code=422)
         assert problem["errors"][0]["pointer"] == "/applications/0/features/born"
+    rows = [worded(at) for at in range(10, 30)]  # of which the last is read apart from the first
+    rows[-1]["features"]["born"] = 20010131
+    problem = worded_client.decide(rows, code=422)
+    assert [one["pointer"] for one in problem["errors"]] == ["/applications/19/features/born"]
     one = worded(5, born="2001-01-31T02:00:00+02:00")
     assert worded_client.decide([one]) == worded_client.decide([worded(5)])
 

@@ -9,15 +9,19 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import psutil
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from fairchance.errors import InputError
 from fairchance.ledger import SqlLedger, verify
 from fairchance.ledger.keys import add_key, keys_of, revoke_key, split_token
+from fairchance.service import bodies, doors, threads
 from fairchance.service.doors import KeyRing
+from fairchance.service.strict import MOST_ERRORS, Many
 from service.serving import applications, served, started
 
 pytestmark = pytest.mark.filterwarnings("ignore::fairchance.errors.LearningWarning")
@@ -177,7 +181,56 @@ def test_a_body_that_is_too_large(client):
 
 def test_too_many_rows(client):
     problem = client.decide(applications(0, 21), code=422)
-    assert problem["errors"][0]["pointer"] == "/applications"
+    assert [one["pointer"] for one in problem["errors"]] == ["/applications"]
+    many = [None] * 2001
+    for path, role, body in (
+        ("/v1/decisions", "decide", {"applications": many}),
+        ("/v1/outcomes", "observe", {"outcomes": many}),
+        ("/v1/overrides", "operate", {"ids": many, "accepted": None, "reason": "x"}),
+        ("/v1/holds", "operate", {"ids": many, "reason": "x"}),
+        ("/v1/erasures", "operate", {"ids": many, "reason": "x"}),
+    ):
+        problem = client.post(path, role, body, "many", code=422)
+        assert [one["pointer"] for one in problem["errors"]] == ["/" + next(iter(body))]
+
+
+def mistakes(kind, value):
+    """Return the mistakes that are found in a value."""
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(kind).validate_python(value)
+    return caught.value.errors(include_url=False, include_input=False)
+
+
+def test_mistakes_are_looked_for_only_as_far_as_they_are_listed(client):
+    form = client.service.form
+    others = {f"x{at}": None for at in range(5000)}
+    for kind in (form.Application, bodies.OutcomeList, bodies.Ramp):
+        assert len(mistakes(kind, others)) <= MOST_ERRORS + len(kind.model_fields)
+    one = applications(0)[0] | {"features": {"income": 0.0, **others, "debt": 0.0}}
+    found = mistakes(form.Application, one)
+    assert len(found) == MOST_ERRORS
+    assert {error["type"] for error in found} == {"extra_forbidden"}
+    rows = Annotated[list[form.Application], Many(2000)]
+    assert len(mistakes(rows, [{}] * 2000)) < 3 * MOST_ERRORS
+
+
+def test_mistakes_are_the_same_in_a_long_list(client):
+    Application = client.service.form.Application
+    rows = applications(0, 40)
+    changes = [
+        lambda one: one["features"].update(debt="many"),
+        lambda one: one["features"].update(debt=float("inf")),
+        lambda one: one["groups"].update(sex="a" * 201),
+        lambda one: one["groups"].clear(),
+        lambda one: one.update(id="a\0"),
+        lambda one: one.update(colour="red"),
+        lambda one: one.pop("incumbent"),
+    ]
+    for at, change in enumerate(changes):
+        change(rows[5 * at])
+    found = mistakes(Annotated[list[Application], Many(2000)], rows)
+    assert len(found) < MOST_ERRORS
+    assert found == mistakes(list[Application], rows)
 
 
 def test_a_connection_that_ends_in_the_middle(client):

@@ -19,11 +19,11 @@ from fairchance.service.description import description_of
 from fairchance.service.doors import Doors, visit_of
 from fairchance.service.log import log, worded
 from fairchance.service.problems import ProblemError, problem, problem_of
+from fairchance.service.strict import MOST_ERRORS
 from fairchance.service.threads import Service
 
 __all__ = ["make_app"]
 
-_MOST_ERRORS = 100  # that are listed
 _UNREADABLE = ("not_json", "no_idempotency_key")
 _CODES = {  # of pydantic's errors; refused rows of files have the same codes
     "bool_type": "not_a_decision",
@@ -103,7 +103,7 @@ async def _invalid(_: Request, error: Any) -> Response:
             "code": _CODES.get(one["type"], "input"),
             "detail": one["msg"],
         }
-        for one in error.errors()[:_MOST_ERRORS]
+        for one in error.errors()[:MOST_ERRORS]
     ]
     code = found[0]["code"]
     if ("header", "missing") in {(one["loc"][0], one["type"]) for one in error.errors()}:

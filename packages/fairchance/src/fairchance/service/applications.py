@@ -13,7 +13,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StrictBool,
     StrictFloat,
@@ -29,10 +28,10 @@ from fairchance.ledger.config import Roles
 from fairchance.ledger.view import ProgramView
 from fairchance.people.features import EncodedFeatures
 from fairchance.people.ids import as_ids
+from fairchance.service.strict import Strict
 
-__all__ = ["STRICT", "Form"]
+__all__ = ["Form"]
 
-STRICT = ConfigDict(extra="forbid")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _WHOLE = re.compile("0|-?[1-9][0-9]{0,18}")
 _DAY = 86_400_000  # milliseconds
@@ -106,7 +105,7 @@ class Form:
         if roles is None or roles.persons is not None:
             said = "Who applies; only a code of it is kept."
             fields["person"] = _field(_TextId, said, optional=roles is None)
-        self.Application: Any = create_model("Application", __config__=STRICT, **fields)
+        self.Application: Any = create_model("Application", __base__=Strict, **fields)
         self.example = self._example(known)
         accepted = (StrictBool, Field(description="What the policy decided."))
         self.Decided: Any = create_model("Decided", __base__=self.Application, accepted=accepted)
@@ -119,7 +118,7 @@ class Form:
             if name in columns.texts:
                 kind = _Text if name in optional else Annotated[_Text, Field(min_length=1)]
             fields[f"c{at}"] = _field(kind, "", optional=name in optional, alias=name)
-        return create_model("Features", __config__=STRICT, **fields)
+        return create_model("Features", __base__=Strict, **fields)
 
     def _groups_model(self, may_hide: bool) -> type[BaseModel]:
         said = "Null if the applicant does not state it." if may_hide else ""
@@ -128,7 +127,7 @@ class Form:
             f"g{at}": _field(kind, said, optional=may_hide, alias=name)
             for at, name in enumerate(self._groups)
         }
-        return create_model("Groups", __config__=STRICT, **fields)  # type: ignore[call-overload, no-any-return]
+        return create_model("Groups", __base__=Strict, **fields)  # type: ignore[call-overload, no-any-return]
 
     def _example(self, known: Attributes | None) -> dict[str, Any]:
         """Return an application for the description: the usual applicant of the history."""

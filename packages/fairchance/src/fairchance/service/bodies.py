@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from fairchance.service.applications import STRICT
+from fairchance.service.doors import Limits
+from fairchance.service.strict import Many, Strict
 
 __all__ = [
     "Decision",
@@ -20,7 +21,7 @@ __all__ = [
 ]
 __all__ += ["Problem"]
 
-_Ids = Annotated[list[StrictStr | StrictInt], Field(min_length=1)]
+_Ids = Annotated[list[StrictStr | StrictInt], Many(Limits.rows)]
 _Reason = Annotated[
     StrictStr,
     Field(min_length=1, max_length=1000, description="It is never erased: name no applicant."),
@@ -29,27 +30,23 @@ _Reason = Annotated[
 _Line = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 
 
-class _Body(BaseModel):
-    model_config = STRICT
-
-
-class Outcome(_Body):
+class Outcome(Strict):
     """What became of an accepted applicant."""
 
     id: StrictStr | StrictInt
     outcome: Literal["good", "bad", "not_taken", "withdrawn"]
 
 
-class OutcomeList(_Body):
+class OutcomeList(Strict):
     """Outcomes of accepted applicants, in any order."""
 
-    outcomes: Annotated[list[Outcome], Field(min_length=1)]
+    outcomes: Annotated[list[Outcome], Many(Limits.rows)]
     unlike_expected: StrictBool = Field(
         False, description="Record them although good and bad look exchanged."
     )
 
 
-class Overrides(_Body):
+class Overrides(Strict):
     """A person's decision instead of the program's."""
 
     ids: _Ids
@@ -57,7 +54,7 @@ class Overrides(_Body):
     reason: _Reason
 
 
-class Holds(_Body):
+class Holds(Strict):
     """Applicants who must not be erased, or no longer."""
 
     ids: _Ids
@@ -65,7 +62,7 @@ class Holds(_Body):
     reason: _Reason
 
 
-class Erasures(_Body):
+class Erasures(Strict):
     """Applicants who are erased for good."""
 
     ids: _Ids
@@ -73,13 +70,13 @@ class Erasures(_Body):
     early: StrictBool = Field(False, description="Also before their retention period is over.")
 
 
-class Ramp(_Body):
+class Ramp(Strict):
     """The share of applicants on whom the program decides."""
 
     ramp: StrictFloat = Field(ge=0, le=1, examples=[0.2])
 
 
-class MadeElsewhere(_Body):
+class MadeElsewhere(Strict):
     """Decisions that were made by a round's policy, when and where."""
 
     round: StrictInt = Field(ge=1, lt=2**31)

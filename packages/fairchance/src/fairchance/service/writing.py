@@ -7,7 +7,7 @@ from types import GenericAlias
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Header, Request
-from pydantic import Field, create_model
+from pydantic import create_model
 from starlette.responses import Response
 
 from fairchance.ledger.applicant import decision_data
@@ -16,9 +16,9 @@ from fairchance.ledger.chain import NOTHING
 from fairchance.ledger.program import Program
 from fairchance.ledger.view import ProgramView
 from fairchance.service import bodies
-from fairchance.service.applications import STRICT
 from fairchance.service.doors import only, visit_of
 from fairchance.service.problems import json_answer
+from fairchance.service.strict import Many, Strict
 from fairchance.service.threads import Service
 
 __all__ = ["add_paths"]
@@ -42,11 +42,11 @@ def add_paths(app: FastAPI, service: Service) -> None:
 
 def _add_deciding(app: FastAPI, service: Service) -> None:
     """Add decisions, and those that were made elsewhere."""
-    form, rows = service.form, Field(min_length=1, max_length=service.limits.rows)
-    many: Any = GenericAlias(list, form.Application)
-    decided: Any = GenericAlias(list, form.Decided)
-    Applications = create_model("Applications", __config__=STRICT, applications=(many, rows))
-    Imported = create_model("Imported", __base__=bodies.MadeElsewhere, applications=(decided, rows))
+    form, many = service.form, Many(service.limits.rows)
+    new: Any = Annotated[GenericAlias(list, form.Application), many]
+    decided: Any = Annotated[GenericAlias(list, form.Decided), many]
+    Applications = create_model("Applications", __base__=Strict, applications=(new, ...))
+    Imported = create_model("Imported", __base__=bodies.MadeElsewhere, applications=(decided, ...))
 
     async def decide(request: Request, body: Any) -> Response:
         """Decide on applications, one or many, and answer once the decisions are durable.
