@@ -271,6 +271,34 @@ def test_a_request_that_takes_too_long_is_refused(place):
         assert client.get("/v1/decisions", "audit")["decisions"][0]["id"] == rows[0]["id"]
 
 
+@pytest.mark.parametrize(
+    ("path", "role", "body"),
+    [
+        ("/v1/decisions", "decide", {"applications": applications(0)}),
+        ("/v1/pause", "operate", None),
+    ],
+)
+def test_a_process_that_is_stuck_is_not_ready(place, path, role, body):
+    with served(started(place), seconds=0.3) as client:
+        assert client.ask("GET", "/readyz")[0] == 200
+        with client.service.program.ledger.writing("main"):  # so that nobody else can write
+            assert client.ask("POST", path, role, body)[0] == 503
+            problem = until(client, 503)
+            assert problem["code"] == "stuck"
+            assert client.ask("GET", "/livez")[0] == 200
+        until(client, 200)
+
+
+def until(client, status):
+    """Return the answer of /readyz once it has a status."""
+    for _ in range(1200):
+        found, data, _ = client.ask("GET", "/readyz")
+        if found == status:
+            return data
+        time.sleep(0.05)
+    pytest.fail(f"/readyz was not {status} in a minute")
+
+
 def test_a_key_that_asks_too_often(place):
     with served(started(place), rate=5.0) as client:
         found = [client.ask("GET", "/v1/policy", "operate")[0] for _ in range(20)]
@@ -331,6 +359,50 @@ def test_only_a_hash_of_a_key_is_kept(place):
     with ledger.reading("main") as reader:
         ring = KeyRing(lambda: keys_of(reader))
     assert ring.find(token) is None
+
+
+def test_keys_are_read_again_after_any_error(place, monkeypatch):
+    monkeypatch.setattr(threads, "_KEYS_EVERY", 0.01)
+    said = []
+    monkeypatch.setattr(threads, "log", lambda **line: said.append(line))
+    with served(started(place)) as client:
+        ring = client.service.keys
+        read, failed = ring._read, []
+
+        def fail():
+            failed.append(1)
+            raise OSError(client.keys["decide"])
+
+        ring._read = fail
+        with SqlLedger(place).writing("main") as writer:
+            revoke_key(writer, client.keys["decide"].split("_")[1])
+        until_true(lambda: len(failed) > 3)
+        assert len(said) == 1  # not each time
+        assert client.keys["decide"] not in str(said)
+        assert client.ask("GET", "/v1/policy", "decide")[0] == 403
+        ring._read = read
+        until_true(lambda: client.ask("GET", "/v1/policy", "decide")[0] == 401)
+
+
+def until_true(happened):
+    """Wait until something has happened; what never does fails the test."""
+    for _ in range(1200):
+        if happened():
+            return
+        time.sleep(0.05)
+    pytest.fail("it did not happen in a minute")
+
+
+def test_keys_that_cannot_be_read_for_long_are_refused(place, monkeypatch):
+    with served(started(place)) as client:
+        monkeypatch.setattr(client.service.keys, "_read", dict.fromkeys)  # which raises
+        monkeypatch.setattr(doors, "_OLDEST", 0.0)
+        for path, role in (("/v1/status", "audit"), ("/readyz", None)):
+            status, problem, headers = client.ask("GET", path, role)
+            assert (status, problem["code"], headers["retry-after"]) == (503, "old_keys", "1")
+        assert client.ask("GET", "/livez")[0] == 200
+        monkeypatch.undo()
+        assert client.ask("GET", "/v1/status", "audit")[0] == 200
 
 
 def _files(place):

@@ -28,6 +28,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+_OLDEST = 180.0  # seconds for which keys are valid that cannot be read again
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 
@@ -254,14 +255,23 @@ class KeyRing:
     def __init__(self, read: Callable[[], list[Key]]) -> None:
         self._read = read
         self._keys: dict[str, Key] = {}
+        self._read_at = 0.0
         self.refresh()
 
     def refresh(self) -> None:
         """Read the keys."""
+        begun = time.monotonic()
         self._keys = {key.id: key for key in self._read() if key.revoked is None}
+        self._read_at = begun
+
+    def check(self) -> None:
+        """Raise if the keys were read so long ago that one of them may be revoked."""
+        if time.monotonic() - self._read_at > _OLDEST:
+            raise ProblemError(503, "old_keys", "the keys cannot be read, and may be revoked.")
 
     def find(self, token: str) -> Key | None:
         """Return the key of a text, if it is a valid one."""
+        self.check()
         parts = split_token(token)
         key = None if parts is None else self._keys.get(parts[0])
         return key if key is not None and parts is not None and key.fits(parts[1]) else None

@@ -43,6 +43,7 @@ def _add_probes(app: FastAPI, service: Service) -> None:
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
+        service.check()
         try:
             await service.read(lambda view: view.reader.head())
         except InputError as error:  # its words may say where the ledger is, and anybody may ask

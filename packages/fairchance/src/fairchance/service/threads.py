@@ -8,6 +8,7 @@ that the others answer meanwhile.
 from __future__ import annotations
 
 import asyncio
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ from fairchance.ledger.view import ProgramView
 from fairchance.service.applications import Form
 from fairchance.service.decider import Decider
 from fairchance.service.doors import KeyRing, Limits
+from fairchance.service.log import log, worded
 from fairchance.service.problems import ProblemError
 
 __all__ = ["Service"]
@@ -54,6 +56,7 @@ class Service:
         self._readers = ThreadPoolExecutor(_READERS, "reader")
         self._slow_reader = ThreadPoolExecutor(1, "slow reader")
         self._n_waiting = {self._writer: 0, self._readers: 0, self._slow_reader: 0}
+        self._writing_since: float | None = None
         self._in_flight: set[tuple[str, str]] = set()
         self.decider = Decider(program, self.form, self.limits.waiting)
 
@@ -71,12 +74,25 @@ class Service:
 
     async def follow_keys(self) -> None:
         """Read the keys again and again, so that new ones and revocations count soon."""
+        is_read = True
         while True:
             await asyncio.sleep(_KEYS_EVERY)
             try:
                 await asyncio.get_running_loop().run_in_executor(None, self.keys.refresh)
-            except InputError:
-                continue  # the ledger is out of reach, and the keys of before are valid
+                is_read = True
+            except Exception as error:  # the keys of before are valid for a while
+                if is_read:
+                    log(keys="cannot be read; it is tried again", **worded(error))
+                is_read = False
+
+    def check(self) -> None:
+        """Raise if this process cannot answer, and has to be started anew if that lasts."""
+        self.keys.check()
+        now, most = time.monotonic(), self.limits.seconds
+        for name, since in (("decides", self.decider.since), ("writes", self._writing_since)):
+            if since is not None and now - since > most:
+                detail = f"what {name} has been busy with one request for more than {most:g} s."
+                raise ProblemError(503, "stuck", detail)
 
     async def read(self, question: Callable[[ProgramView], Any]) -> Any:
         """Return the answer to a question about the program at one moment."""
@@ -94,8 +110,12 @@ class Service:
         """Return what a call returns that changes the record, made in the name of a key."""
 
         def answer() -> Any:
-            with self.program.acting_as(by), _without_warnings():
-                return call(self.program)
+            self._writing_since = time.monotonic()
+            try:
+                with self.program.acting_as(by), _without_warnings():
+                    return call(self.program)
+            finally:
+                self._writing_since = None
 
         return await self._run(self._writer, answer)
 
