@@ -6,7 +6,9 @@ import itertools
 import json
 import logging
 import re
+import sqlite3
 import threading
+from contextlib import closing
 from unittest.mock import Mock
 
 import pytest
@@ -286,6 +288,23 @@ def test_overrides_holds_and_erasures(client):
     assert [one["n"] for one in gone["entries"]] == [1]
     assert client.post("/v1/erasures", "operate", erasure, "e1") == gone
     client.get(f"/v1/decisions/{yes}", "operate", code=404)
+
+
+def test_an_erasure_says_if_files_may_still_hold_the_applicants(client, url):
+    rows = applications(0, 2)
+    client.decide(rows)
+    erasure = {"ids": [row["id"] for row in rows], "reason": "asked", "early": True}
+    is_file = url.startswith("sqlite:///")
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///") if is_file else "")) as reader:
+        if is_file:
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM people").fetchone()
+        gone = client.post("/v1/erasures", "operate", erasure, "e1")
+    assert [one["code"] for one in gone["warnings"]] == ["not_compacted"]
+    assert "erased" in gone["warnings"][0]["detail"]
+    again = client.post("/v1/erasures", "operate", erasure, "e1")
+    assert again["entries"] == gone["entries"]
+    assert ("warnings" in again) == (not is_file)  # nobody reads the file now
 
 
 def test_metrics_say_which_outcomes_are_of_applicants_accepted_by_hand(file_client):

@@ -1360,7 +1360,7 @@ class Program:
         reason: str,
         *,
         early: bool = False,
-        compact: bool = False,
+        compact: bool | None = False,
         request: str | None = None,
     ) -> int:
         """Erase applicants; decisions on them stay, and the program continues without them.
@@ -1380,7 +1380,8 @@ class Program:
             Erase applicants before their retention period is over, for example at their request.
         compact
             Write the files anew on PostgreSQL too (``VACUUM FULL``), which locks the tables against
-            everyone else meanwhile. Until then its files keep what was erased.
+            everyone else meanwhile. Until then its files keep what was erased. None leaves all
+            files as they are, for ``SqlLedger.left_in_files``.
         request
             A name that makes it harmless to repeat the call. What was erased cannot be compared:
             the call is taken for the same if the reason is, and as many ids are unknown now.
@@ -1407,15 +1408,10 @@ class Program:
             asked = [reason] * len(names)
             if names and not self._is_repeated(writer, "erasure", request, names, asked):
                 self._erase(writer, state, names, reason, early, request)
-        if names:
-            why = "PostgreSQL keeps them in its files until the ledger is compacted."
-            try:
-                is_left = not self.ledger.compact(lock=compact)
-            except LedgerError as error:
-                is_left, why = True, str(error)
-            if is_left:
-                words = f"the applicants are erased and that is recorded, but {why}"
-                warnings.warn(words, LedgerWarning, stacklevel=2)
+        if names and compact is not None:
+            left = self.ledger.left_in_files(lock=compact)
+            if left:
+                warnings.warn(left, LedgerWarning, stacklevel=2)
         return len(names)
 
     def _erase(

@@ -224,6 +224,19 @@ class SqlLedger:
         database.compact(self.engine)
         return True
 
+    def left_in_files(self, *, lock: bool) -> str:
+        """Compact the ledger, and return in a sentence if erased applicants may be left in files.
+
+        ``lock`` is that of ``compact``; the sentence is empty if nothing of them is left.
+        """
+        why = "PostgreSQL keeps them in its files until the ledger is compacted."
+        try:
+            if self.compact(lock=lock):
+                return ""
+        except LedgerError as error:
+            why = str(error)
+        return f"the applicants are erased and that is recorded, but {why}"
+
     def own_check(self) -> tuple[str | None, str | None]:
         """Return what is wrong with the database itself, in a sentence, and what is not checked.
 

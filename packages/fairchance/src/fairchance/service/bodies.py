@@ -135,11 +135,19 @@ class RecordedEntry(BaseModel):
     by: str
 
 
+class Warned(BaseModel):
+    """Something that is left to do."""
+
+    code: str
+    detail: str
+
+
 class Recorded(BaseModel):
     """What is on record under the request's name."""
 
     request: str | None
     entries: list[RecordedEntry]
+    warnings: list[Warned] = Field([], description="Of an erasure: files that may still hold data.")
 
 
 class Controls(BaseModel):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import GenericAlias
 from typing import Annotated, Any
 
@@ -92,12 +92,18 @@ def _add_applicants(app: FastAPI, service: Service) -> None:
     """Add what is recorded about applicants who were decided on."""
 
     async def record(
-        request: Request, kind: str, name: str, call: Callable[[Program], Any]
+        request: Request,
+        kind: str,
+        name: str,
+        call: Callable[[Program], Any],
+        left: Sequence[str] = (),
     ) -> Response:
         """Record something under a request's name, and answer with what the record has."""
         with service.once_at_a_time(kind, name):
             await service.write(visit_of(request).by, call)
-            return json_answer(await service.read(lambda view: _recorded(view, kind, name)))
+            data = await service.read(lambda view: _recorded(view, kind, name))
+        warned = [{"code": "not_compacted", "detail": one} for one in left if one]
+        return json_answer(data | ({"warnings": warned} if warned else {}))
 
     answer = bodies.Recorded
 
@@ -139,14 +145,17 @@ def _add_applicants(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/erasures", response_model=answer, **only("operate"))
     async def erasures(request: Request, body: bodies.Erasures, name: Name) -> Response:
-        """Erase applicants for good; the decisions on them stay."""
-        ids, early = service.form.ids(body.ids), body.early
-        return await record(
-            request,
-            "erasure",
-            name,
-            lambda program: program.erase(ids, body.reason, early=early, request=name),
-        )
+        """Erase applicants for good; the decisions on them stay.
+
+        ``warnings`` says if files of the record may still hold them. Sent again, it tries again.
+        """
+        ids, left = service.form.ids(body.ids), list[str]()
+
+        def call(program: Program) -> None:
+            program.erase(ids, body.reason, early=body.early, compact=None, request=name)
+            left.append(program.ledger.left_in_files(lock=False))
+
+        return await record(request, "erasure", name, call, left)
 
 
 def _add_control(app: FastAPI, service: Service) -> None:
