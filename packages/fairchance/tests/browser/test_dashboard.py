@@ -116,11 +116,49 @@ def test_a_key_is_taken_out_of_the_address(browser, tmp_path):
     with lender.served(), browser.new_context() as context:
         page = context.new_page()
         page.goto(lender.address.partition("#")[0])
-        expect(page.locator("#news")).to_contain_text("A key is needed")
+        expect(page.get_by_label("Key")).to_be_visible()
         page.goto(lender.address)  # in the same tab, which reloads nothing
+        expect(page.get_by_label("Key")).to_be_hidden()
         expect(page.locator("h1")).to_contain_text("Program live", timeout=WAIT)
         expect(page.locator("#news")).to_be_empty()
         assert "key" not in page.url
+
+
+def test_a_key_is_asked_for_and_kept_in_the_tab_only(browser, tmp_path):
+    lender, found = LiveLender(f"sqlite:///{tmp_path}/live.db"), defaultdict(list)
+    with lender.served(), browser.new_context() as context:
+        address, _, key = lender.address.partition("#key=")
+        page = context.new_page()
+        page.goto(address)
+        field = page.get_by_label("Key")
+        expect(field).to_be_focused()
+        assert (field.get_attribute("type"), field.get_attribute("autocomplete")) == (
+            "password",
+            "off",
+        )
+        page.evaluate(MEASURE)
+        page.evaluate("document.documentElement.dataset.ready = 'yes'")  # no charts to wait for
+        check_access(page, found)
+        for wrong in ("", "fc_é", key[:-1]):
+            field.fill(wrong)
+            with page.expect_response("**/views/*") as answered:
+                page.keyboard.press("Enter")
+            assert answered.value.status == 401
+        field.fill(f" {key}\n")
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")  # the button
+        expect(page.locator("h1")).to_contain_text("Program live", timeout=WAIT)
+        expect(field).to_be_hidden()
+        assert page.url == address
+        page.reload()
+        expect(page.locator("h1")).to_contain_text("Program live", timeout=WAIT)
+        assert field.input_value() == ""
+        assert context.cookies() == []
+        assert page.evaluate("localStorage.length") == 0
+        other = context.new_page()
+        other.goto(address)
+        expect(other.get_by_label("Key")).to_be_visible()
+    assert not any(found.values()), found
 
 
 @pytest.mark.long

@@ -1,7 +1,8 @@
-// Shows one view after another, and reads it again while it is looked at. The key comes in the
-// fragment of the address, which no server sees, and stays in this tab.
+// Shows one view after another, and reads it again while it is looked at. The key is asked for, or
+// comes in the fragment of the address, which no server sees; it stays in this tab.
 const EVERY = 3000; // milliseconds
 const content = document.getElementById("content"), news = document.getElementById("news");
+const door = document.getElementById("door"), field = document.getElementById("key");
 const charts = new Promise((done) => document.getElementById("vega").addEventListener("load", done));
 const parts = "summary, .term, .scroll, main a, .copy"; // what the keyboard can reach in a view
 let shown = "", etag = "", timer, asked = 0;
@@ -15,7 +16,7 @@ function takeKey() {
 }
 
 const WORDS = {
-  401: "A key is needed. Open this page with an address such as …/#key=fc_… , with a key that `fairchance keys add --role audit` printed.",
+  401: "A valid key is needed: paste one that `fairchance keys add --role audit` printed.",
   403: "This key may not see the dashboard. It needs the role audit: `fairchance keys add --role audit`.",
 };
 
@@ -40,12 +41,27 @@ async function show() {
       tell("");
       document.getElementById("read").textContent = `Read at ${new Date().toLocaleTimeString()}; read again every ${EVERY / 1000} seconds.`;
     } else tell(WORDS[response.status] ?? `${JSON.parse(text).detail} It is asked again.`);
+    const refused = response.status === 401 || response.status === 403;
+    if (refused === door.hidden) ask(refused);
     if (response.status === 401 && !shown) content.replaceChildren(Object.assign(document.createElement("h1"), { textContent: "fairchance" }));
-    if (response.status === 401 || response.status === 403) return;
+    if (refused) return;
   } catch {
     tell("The service does not answer. It is asked again.");
   }
   timer = setTimeout(show, EVERY);
+}
+
+function ask(wanted) {
+  door.hidden = !wanted;
+  field.value = "";
+  if (wanted && document.activeElement === document.body) field.focus();
+}
+
+// A field outside of a form is not sent. What no key has, such as a line's end, is left out.
+function enter() {
+  sessionStorage.setItem("key", field.value.replace(/[^!-~]/g, ""));
+  field.value = "";
+  show();
 }
 
 // Replaces the view. If it is the same one, what is unfolded, focused and drawn stays.
@@ -87,5 +103,7 @@ document.querySelector("form").addEventListener("submit", (event) => {
   event.preventDefault();
   location.hash = `#/applicant/${encodeURIComponent(document.getElementById("id").value.trim())}`;
 });
+door.querySelector("button").addEventListener("click", enter);
+field.addEventListener("keydown", (event) => { if (event.key === "Enter") enter(); });
 takeKey();
 show();

@@ -37,7 +37,7 @@ def serve(
     """Serve a program over HTTP: decisions, outcomes, files of applicants, status and metrics.
 
     The program needs [rounds] in its configuration, or an open round. Every request needs a key,
-    which fairchance keys makes. The dashboard is at /#key=KEY, with a key of the role audit. The
+    which fairchance keys makes. The dashboard is at /, and asks for a key of the role audit. The
     log has a line of JSON per request, without personal data. TLS belongs to a proxy.
 
     Example: fairchance serve --ledger postgresql://localhost/lender --workers 4
